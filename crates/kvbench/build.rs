@@ -1,44 +1,84 @@
-//! With the feature `cpp`: builds the peers in C++ (`peers/`), which need a C++ compiler and the packages that
-//! `kvbench doctor` names. Without it, nothing is built.
+//! With the feature `cpp`: builds the peers in C++ (`peers/`) whose packages are installed, and prints a line for each
+//! package that is missing. Without it, nothing is built.
+
+#[cfg(feature = "cpp")]
+#[path = "peers/plan.rs"]
+mod plan;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-check-cfg=cfg(peers)");
     #[cfg(feature = "cpp")]
     cpp::build();
 }
 
 #[cfg(feature = "cpp")]
 mod cpp {
-    /// Libraries as pkg-config knows them.
-    const LIBRARIES: &[&str] = &["absl_flat_hash_map", "absl_btree", "tbb"];
+    use crate::plan::{self, Peers};
+    use std::io::Write;
+    use std::path::PathBuf;
+    use std::process::{Command, Stdio};
 
     pub(crate) fn build() {
         for folder in ["peers", "include"] {
             println!("cargo::rerun-if-changed={folder}");
         }
-        let mut files: Vec<_> = std::fs::read_dir("peers")
-            .expect("the peers are beside this file")
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.extension().is_some_and(|kind| kind == "cc"))
-            .collect();
-        files.sort();
-        let mut build = cc::Build::new();
-        build.cpp(true).std("c++20").opt_level(3).files(files).include("include").warnings(true);
+        let (built, lines) = plan::plan(|peers| has(peers).is_some());
+        for line in &lines {
+            println!("cargo::warning={line}");
+        }
+        println!("cargo::rustc-env=KVBENCH_LEFT_OUT={}", lines.join("; "));
+        // Without the standard library there is no compiler.
+        if !built.iter().any(|peers| peers.file == "std") {
+            return;
+        }
+        let mut build = compiler();
+        build.opt_level(3).include("include").warnings(true).file("peers/peers.cc");
         // Templates of the libraries, which are not ours to mend.
         build.flag_if_supported("-Wno-unused-parameter");
-        for library in LIBRARIES {
-            let probed = pkg_config::Config::new().cargo_metadata(false).probe(library);
-            let probed =
-                probed.unwrap_or_else(|error| panic!("`kvbench doctor` names the packages: {error}"));
-            build.includes(probed.include_paths);
+        for peers in plan::ALL {
+            match built.iter().any(|one| one.file == peers.file) {
+                true => drop(
+                    build.file(format!("peers/{}.cc", peers.file)).includes(has(peers).unwrap_or_default()),
+                ),
+                false => drop(build.define(&format!("KVBENCH_WITHOUT_{}", peers.file.to_uppercase()), None)),
+            }
         }
         build.compile("kvbench_peers");
         // A linker resolves symbols in order, so the libraries come after the peers that use them.
-        for library in LIBRARIES {
-            if let Err(error) = pkg_config::probe_library(library) {
-                panic!("{library}: {error}");
+        for peers in built {
+            for library in peers.pkg_config {
+                if let Err(error) = pkg_config::probe_library(library) {
+                    println!("cargo::error={library}: {error}");
+                }
             }
+            peers.links.iter().for_each(|library| println!("cargo::rustc-link-lib={library}"));
         }
-        println!("cargo::rustc-link-lib=Judy");
+        println!("cargo::rustc-cfg=peers");
+    }
+
+    fn compiler() -> cc::Build {
+        let mut build = cc::Build::new();
+        build.cpp(true).std("c++20").cargo_warnings(false);
+        build
+    }
+
+    /// The folders of the library's headers beside the system's; `None` if it is not installed, or there is no
+    /// compiler.
+    fn has(peers: &Peers) -> Option<Vec<PathBuf>> {
+        let probe = |library: &&str| pkg_config::Config::new().cargo_metadata(false).probe(library).ok();
+        let folders: Option<Vec<_>> =
+            peers.pkg_config.iter().map(|library| Some(probe(library)?.include_paths)).collect();
+        let folders: Vec<PathBuf> = folders?.concat();
+        let mut command: Command = compiler().includes(&folders).try_get_compiler().ok()?.to_command();
+        command
+            .args(["-x", "c++", "-E", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().ok()?;
+        // A compiler that ends before it has read this has failed, which its status shows.
+        let _ = child.stdin.take()?.write_all(format!("#include <{}>\n", peers.header).as_bytes());
+        child.wait().ok()?.success().then_some(folders)
     }
 }

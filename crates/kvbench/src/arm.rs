@@ -2,15 +2,17 @@
 //! is fresh and nothing of the subject before it is left. The run's own process starts it, hands it the
 //! [`Job`] and the paths, and reads messages from it.
 
+use crate::alloc::Allocator;
 use crate::counters::Counts;
 use crate::data::{self, Block, Choice, Kind, Permutation, Source, U64, Walk, mix};
 use crate::job::{Done, Figures, Job, Outcome, Report, Step, TURN, Task, room, wrong};
 use crate::latency::{self, Stopwatch};
 use crate::machine::Occupied;
-use crate::measure::{self, Clock, Facts, Measured, Timed};
+use crate::measure::{self, Facts, Measured, Timed};
 use crate::spoken::{PREFIX, Spoken};
 use crate::statistics::median;
 use crate::subjects::Subject;
+use crate::threads::{self, Rounds};
 use crate::workload::{Mix, Model};
 use crate::{affinity, alloc, conform, counters, llds, machine, turns};
 use std::collections::BTreeMap;
@@ -21,6 +23,11 @@ pub(crate) const SCAN_PAIRS: usize = 50;
 const INSERT_BLOCK: u64 = 1 << 17;
 /// Longest time of a loop whose operations are due at a rate.
 const OPEN_S_MAX: u64 = 10;
+
+/// Of the operations of a thread in a round, one of this many is done before, to warm the thread.
+const WARM: u64 = 16;
+/// The figure that has the greatest share that others had of the time of a step of several threads.
+pub(crate) const THREADS_DISTURBED: &str = "threads_disturbed_percent";
 
 /// Does a job on a subject, in this process.
 pub(crate) fn run<K: Kind, S: Subject<K>>(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
@@ -100,6 +107,34 @@ pub(crate) fn run_llds<S: Subject<data::Counters>>(job: &Job, _: Walk, report: R
     }
 }
 
+/// The memory before a structure is built; `None` is unknown.
+struct Memory {
+    /// [`alloc::live_bytes`].
+    live: i64,
+    /// [`alloc::heap_bytes`], if the structure's memory is in it.
+    heap: Option<u64>,
+    /// What its process occupies.
+    occupied: Option<Occupied>,
+    /// Whether the most that it occupies from now on will be known.
+    peak_is_known: bool,
+}
+
+/// The values of each turn, by name.
+#[derive(Default)]
+struct Turns(BTreeMap<String, Vec<f64>>);
+
+impl Turns {
+    fn add(&mut self, values: BTreeMap<String, f64>) {
+        values.into_iter().for_each(|(name, value)| self.0.entry(name).or_default().push(value));
+    }
+
+    /// Adds the median of each to `others`.
+    fn medians(self, mut others: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+        others.extend(self.0.into_iter().map(|(name, values)| (name, median(&values))));
+        others
+    }
+}
+
 struct Arm<'a, K: Kind> {
     job: &'a Job,
     source: K::Source,
@@ -176,21 +211,43 @@ impl<K: Kind> Arm<'_, K> {
     /// Notes a loop's time, and what was counted.
     fn charge(&mut self, name: &str, timed: Timed) {
         self.figures.set(name, timed.ns(self.job.clock));
+        self.disturbed(name, timed);
         self.counted.push((name.to_owned(), timed.ops, timed.counts));
         self.total.add(timed);
     }
 
-    /// Notes how much of the time others had the CPU.
-    fn note_disturbance(&mut self) {
-        let share = self.total.cpu.as_secs_f64() / self.total.time.as_secs_f64().max(1e-9);
-        self.figures.set("disturbed_percent", 100.0 * (1.0 - share));
+    /// Notes in how much of a figure's time others had the CPU.
+    fn disturbed(&mut self, name: &str, timed: Timed) {
+        let share = timed.disturbed_percent().map(|share| (name.to_owned(), share));
+        self.figures.disturbed.extend(share);
+    }
+
+    /// Notes the rates of one thread and of several, and what makes them no evidence.
+    fn rates(&mut self, name: &str, rounds: &[Rounds; 2]) {
+        for rounds in rounds {
+            let figure = format!("{name}_{}t_mops", rounds.count);
+            self.figures.set(&figure, rounds.mops());
+            if let Some(share) = rounds.disturbed_percent() {
+                self.figures.disturbed.insert(figure, share);
+                let most = self.figures.values.get(THREADS_DISTURBED).map_or(share, |most| most.max(share));
+                self.figures.set(THREADS_DISTURBED, most);
+            }
+            rounds.timed.iter().for_each(|timed| self.total.add(*timed));
+        }
+        let [one, several] = rounds;
+        let times = several.mops() / one.mops();
+        if self.facts.answers && !threads::is_possible(times, several.count as u16) {
+            let threads = several.count;
+            self.figures.notes.push(format!(
+                "{name}: {threads} threads were {times:.2} times as fast as 1, which is a measurement error"
+            ));
+        }
     }
 
     /// Gives the figures away.
     fn end(mut self) -> Done<Figures> {
-        // Of turns it is the median, as of all their figures.
-        if self.job.turns <= 1 {
-            self.note_disturbance();
+        if let Some(share) = self.total.disturbed_percent() {
+            self.figures.set("disturbed_percent", share);
         }
         if self.job.simulation.is_some() {
             // There is no time, and no memory that is not valgrind's as well.
@@ -211,27 +268,10 @@ impl<K: Kind> Arm<'_, K> {
         let (len, probes) = (self.source.len(), self.job.probes.min(self.source.len()));
         // What the loop needs is there before memory is measured, and stays until it was.
         let mut block = self.probes(len, 1, 0..INSERT_BLOCK.min(len));
-        let live = alloc::live_bytes();
-        // Under a simulation it is not the subject's alone.
-        let simulated = self.job.simulation.is_some();
-        let before = (!simulated).then(Occupied::of_process).flatten();
-        let peak_is_known = !simulated && machine::begin_peak();
+        let before = self.memory();
         let inserted = self.build(0..len, &mut block)?;
         self.charge("insert_ns", inserted);
-        let mut each = |name: &str, bytes: f64| self.figures.set(name, bytes / len as f64);
-        // What the subject has beside the allocator's is counted at the end alone; it only grows until then.
-        let own = self.subject.bytes() as f64;
-        each("live_bytes_per_key", (alloc::live_bytes() - live).max(0) as f64 + own);
-        each("peak_live_bytes_per_key", (inserted.peak_bytes - live).max(0) as f64 + own);
-        if let Some((before, after)) = before.and_then(|before| Some((before, Occupied::of_process()?))) {
-            each("resident_bytes_per_key", after.bytes.saturating_sub(before.bytes) as f64);
-            if let Some(peak) = after.peak_bytes().filter(|_| peak_is_known) {
-                each("peak_resident_bytes_per_key", peak.saturating_sub(before.bytes) as f64);
-            }
-            if let Some(percent) = after.huge_percent_since(before) {
-                self.figures.set("resident_huge_percent", percent);
-            }
-        }
+        self.note_memory(&before, inserted.peak_bytes);
         self.figures.notes.extend(self.subject.note());
         drop(block);
 
@@ -256,26 +296,69 @@ impl<K: Kind> Arm<'_, K> {
         self.end()
     }
 
+    /// The memory before a structure is built.
+    fn memory(&self) -> Memory {
+        // Under a simulation it is not the subject's alone.
+        let simulated = self.job.simulation.is_some();
+        // What the structure's own code requests is known only to its allocator.
+        let is_heap = !self.facts.counted || alloc::chosen() == Allocator::Malloc;
+        Memory {
+            live: alloc::live_bytes(),
+            heap: alloc::heap_bytes().filter(|_| is_heap && self.subject.process().is_none()),
+            occupied: (!simulated).then(|| self.occupied()).flatten(),
+            peak_is_known: !simulated && self.subject.process().is_none() && machine::begin_peak(),
+        }
+    }
+
+    /// What the process that has the structure occupies.
+    fn occupied(&self) -> Option<Occupied> {
+        self.subject.process().map_or_else(Occupied::of_process, Occupied::of_other)
+    }
+
+    /// Notes the memory of the structure, which has been built since `before`. What is unknown has no figure.
+    fn note_memory(&mut self, before: &Memory, peak_bytes: i64) {
+        let len = self.source.len() as f64;
+        // What the subject has beside the allocator's is counted at the end alone; it only grows until then.
+        let own = self.subject.bytes() as f64;
+        let (live, heap) = (alloc::live_bytes(), before.heap.zip(alloc::heap_bytes()));
+        let occupied = before.occupied.and_then(|before| Some((before, self.occupied()?)));
+        let mut each = |name: &str, bytes: f64| self.figures.set(name, bytes / len);
+        if self.facts.counted {
+            each("live_bytes_per_key", (live - before.live).max(0) as f64 + own);
+            each("peak_live_bytes_per_key", (peak_bytes - before.live).max(0) as f64 + own);
+        }
+        if let Some((before, after)) = heap {
+            each("heap_bytes_per_key", after.saturating_sub(before) as f64 + own);
+        }
+        if let Some((first, last)) = occupied {
+            each("resident_bytes_per_key", last.bytes.saturating_sub(first.bytes) as f64);
+            if let Some(peak) = last.peak_bytes().filter(|_| before.peak_is_known) {
+                each("peak_resident_bytes_per_key", peak.saturating_sub(first.bytes) as f64);
+            }
+            let huge = last.huge_percent_since(first).filter(|_| self.subject.process().is_none());
+            if let Some(percent) = huge {
+                self.figures.set("resident_huge_percent", percent);
+            }
+        }
+    }
+
     /// The steps that only read, each time when it is this arm's turn; the figures are the medians of the turns.
     fn turns(&mut self, len: u64, probes: u64) -> Done<()> {
         if self.job.turns <= 1 {
             return self.only_read(len, probes);
         }
         let built = std::mem::take(&mut self.figures.values);
-        let mut turns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        let built_beside = std::mem::take(&mut self.figures.disturbed);
+        let (mut turns, mut beside) = (Turns::default(), Turns::default());
         for _ in 0..self.job.turns {
             self.say(TURN);
             turns::take();
-            self.total = Timed::default();
             self.only_read(len, probes)?;
-            self.note_disturbance();
-            for (name, value) in std::mem::take(&mut self.figures.values) {
-                turns.entry(name).or_default().push(value);
-            }
+            turns.add(std::mem::take(&mut self.figures.values));
+            beside.add(std::mem::take(&mut self.figures.disturbed));
         }
-        self.figures.values = built;
-        let medians = turns.into_iter().map(|(name, values)| (name, median(&values)));
-        self.figures.values.extend(medians);
+        self.figures.values = turns.medians(built);
+        self.figures.disturbed = beside.medians(built_beside);
         Ok(())
     }
 
@@ -386,7 +469,10 @@ impl<K: Kind> Arm<'_, K> {
                     if rate.is_some() { format!("{}_open", mix.name) } else { format!("{}_each", mix.name) };
                 self.hold(&name, done, work.expected)?;
                 self.total.add(done);
-                self.figures.values.extend(each.figures(&mix.name, mix.has_sorts()));
+                for (name, value) in each.figures(&mix.name, mix.has_sorts()) {
+                    self.figures.set(&name, value);
+                    self.disturbed(&name, done);
+                }
             }
         }
         let block = model.written::<K>(&self.source);
@@ -403,20 +489,27 @@ impl<K: Kind> Arm<'_, K> {
         if affinity::cpus().len() < threads {
             return Ok(());
         }
-        for count in [1, threads] {
-            self.say(&format!("{}, {count} threads", mix.name));
+        self.say(&format!("{}, {threads} threads", mix.name));
+        let ops = threads::ops(probes, threads, probes);
+        let warm = self.probes(self.source.len(), 3, 0..ops.div_ceil(WARM).min(self.source.len()));
+        let (source, subject, job) = (&self.source, &*self.subject, self.job);
+        let mut first = None;
+        let rounds = threads::rounds(threads, |round, count| {
             let lay_out = |thread: usize| {
-                let seed = data::mix(self.job.seed ^ data::mix((30 + count * threads + thread) as u64));
-                model.lay_out::<K>(&self.source, mix, probes.div_ceil(threads as u64), seed)
+                let number = 30 + (round as usize * (threads + 1) + count) * (threads + 1) + thread;
+                model.lay_out::<K>(source, mix, ops, data::mix(job.seed ^ data::mix(number as u64)))
             };
             let works: Vec<_> = (0..count).map(lay_out).collect();
-            let subject = &*self.subject;
-            let timed = measure::together(&works, self.job.pin, |work| subject.operate_shared(work));
-            if let ([work], true) = (&works[..], self.facts.answers) {
-                self.hold(&format!("{}_1t", mix.name), timed, work.expected)?;
-            }
-            self.figures.set(&format!("{}_{count}t_mops", mix.name), 1e3 / timed.ns(Clock::Wall));
+            let warm = || subject.get_all(&warm);
+            let timed = measure::together(&works, job.pin, warm, |work| subject.operate_shared(work));
+            // Later the values are those of several writers, of which the last is unknown.
+            first.get_or_insert((timed, works[0].expected));
+            Ok(timed)
+        })?;
+        if let Some((timed, expected)) = first {
+            self.hold(&format!("{}_1t", mix.name), timed, expected)?;
         }
+        self.rates(&mix.name, &rounds);
         // With several threads the last writer of a key is unknown, but every written key must be present.
         let (written, mut found) = (model.written::<K>(&self.source), 0);
         (0..written.len()).for_each(|at| self.subject.get_one(written.key(at), &mut |_| found += 1));
@@ -460,40 +553,47 @@ impl<K: Kind> Arm<'_, K> {
     }
 
     /// One thread against several: reads, and half reads and half writes where the subject takes several
-    /// writers, each on keys of its own and on keys of all.
+    /// writers, each on keys of its own and on keys of all. All work is on fresh keys.
     fn threads(&mut self, len: u64, probes: u64) -> Done<()> {
         let threads = self.job.threads;
         if affinity::cpus().len() < threads {
             return Ok(());
         }
-        let each = probes.div_ceil(threads as u64);
-        // Disjoint: consecutive stretches of one order. Shared: an order for each thread.
-        let disjoint: Vec<_> = (0..threads as u64)
-            .map(|thread| self.probes(len, 7, (thread * each).min(len)..((thread + 1) * each).min(len)))
-            .collect();
-        let shared: Vec<_> =
-            (0..threads as u64).map(|thread| self.probes(len, 20 + thread, 0..each)).collect();
-        let mut runs = vec![("read", &disjoint)];
-        if self.facts.shared {
-            runs.extend([("mixed_disjoint", &disjoint), ("mixed_shared", &shared)]);
-        }
-        let mut done = Vec::new();
-        for (name, blocks) in runs {
+        let each = threads::ops(probes, threads, len / threads as u64);
+        let warm = self.probes(len, 3, 0..each.div_ceil(WARM).min(len));
+        let shared = self.facts.shared;
+        let names = ["read", "mixed_disjoint", "mixed_shared"];
+        for name in names.into_iter().filter(|name| *name == "read" || shared) {
             (self.report)(format!("{threads} threads, {name}"));
-            for count in [1, threads] {
-                let (subject, reads) = (&*self.subject, name == "read");
-                let work = |block: &_| if reads { subject.get_all(block) } else { subject.mixed(block) };
-                let timed = measure::together(&blocks[..count], self.job.pin, work);
-                done.push((format!("{name}_{count}t_mops"), 1e3 / timed.ns(Clock::Wall)));
-                if reads {
-                    let expected = blocks[..count].iter().map(measure::expected_sum::<K>);
-                    if timed.sum != expected.fold(0, u64::wrapping_add) {
-                        return wrong(format!("{name}: {count} threads read wrong values"));
-                    }
+            let (source, subject, job) = (&self.source, &*self.subject, self.job);
+            let reads = name == "read";
+            let work = |block: &K::Block| if reads { subject.get_all(block) } else { subject.mixed(block) };
+            let rounds = threads::rounds(threads, |round, count| {
+                // Shared: an order for each thread. Disjoint: stretches of one order, which follow one another; one
+                // thread has a stretch that the several of the round do not have.
+                let block = |thread: usize| {
+                    let (salt, place) = match name {
+                        "mixed_shared" => (20 + thread as u64, round * 2 + u64::from(count == 1)),
+                        _ => (
+                            7,
+                            round * (threads as u64 + 1) + if count == 1 { threads } else { thread } as u64,
+                        ),
+                    };
+                    let order = Permutation::new(len, job.seed.wrapping_add(salt));
+                    let numbers = place * each..(place + 1) * each;
+                    data::block_of::<K>(source, numbers.map(|at| order.apply(at % len)))
+                };
+                let blocks: Vec<_> = (0..count).map(block).collect();
+                let warm = || work(&warm);
+                let timed = measure::together(&blocks, job.pin, warm, work);
+                let expected = blocks.iter().map(measure::expected_sum::<K>).fold(0, u64::wrapping_add);
+                if reads && timed.sum != expected {
+                    return wrong(format!("{name}: {count} threads read wrong values"));
                 }
-            }
+                Ok(timed)
+            })?;
+            self.rates(name, &rounds);
         }
-        done.iter().for_each(|(name, value)| self.figures.set(name, *value));
         Ok(())
     }
 

@@ -63,7 +63,7 @@ pub(crate) fn compare(sides: &mut Sides, plan: Plan, walk: &Walk) -> io::Result<
     let mut blocks: BTreeMap<String, Vec<Block>> = BTreeMap::new();
     // With turns, all other figures are medians. Insertion is measured once per process, too noisy beside them.
     let by_turns = sides.jobs.iter().any(|job| job.turns > 1);
-    let is_judged = |name: &str| name.ends_with("_ns") && !(by_turns && name == "insert_ns");
+    let is_judged = |name: &str| !(by_turns && name == "insert_ns");
     let (mut done, mut disturbed) = (0, 0);
     while done < plan.blocks && disturbed <= plan.blocks {
         // A repeated block has a new number, so it gets other data.
@@ -71,16 +71,18 @@ pub(crate) fn compare(sides: &mut Sides, plan: Plan, walk: &Walk) -> io::Result<
         let before = machine::stolen();
         let [a, b] = block(sides, mix(plan.seed ^ mix(number)), walk)?;
         let stolen = before.zip(machine::stolen()).map(|(before, after)| after.percent_since(before));
-        let arms = a.iter().chain(&b).map(|figures| figures.values.get("disturbed_percent").copied());
+        let arms = a.iter().chain(&b).map(|figures| disturbed_percent(figures, is_judged));
         if arms.chain([stolen]).flatten().any(|percent| percent > plan.disturbed_percent_max) {
             disturbed += 1;
             continue;
         }
-        for (name, first) in a[0].values.iter().filter(|(name, _)| is_judged(name)) {
-            let others = [&a[1], &b[0], &b[1]].map(|figures| figures.values.get(name).copied());
-            if let [Some(second), Some(third), Some(fourth)] = others {
-                let block = Block { a: [*first, second], b: [third, fourth] };
-                blocks.entry(name.clone()).or_default().push(block);
+        for name in a[0].values.keys().filter(|name| is_judged(name)) {
+            let time = |figures: &Figures| time(name, *figures.values.get(name)?);
+            if let (Some((name, first)), Some((_, second)), Some((_, third)), Some((_, fourth))) =
+                (time(&a[0]), time(&a[1]), time(&b[0]), time(&b[1]))
+            {
+                let block = Block { a: [first, second], b: [third, fourth] };
+                blocks.entry(name).or_default().push(block);
             }
         }
         done += 1;
@@ -93,6 +95,25 @@ pub(crate) fn compare(sides: &mut Sides, plan: Plan, walk: &Walk) -> io::Result<
         judged.iter_mut().flatten().for_each(|one| one.verdict = Verdict::Inconclusive);
     }
     Ok(Compared { judged: names.into_iter().zip(judged).collect(), blocks, disturbed, gave_up })
+}
+
+/// A figure as a time for an operation, with its name; `None` if it is none. The longest time of an operation is that
+/// of one, and chance.
+fn time(name: &str, value: f64) -> Option<(String, f64)> {
+    match name.strip_suffix("_mops") {
+        Some(step) => Some((format!("{step}_ns"), 1e3 / value)),
+        None => (name.ends_with("_ns") && !name.ends_with("_max_ns")).then(|| (name.to_owned(), value)),
+    }
+}
+
+/// The greatest share that others had of the time of a judged figure, in percent. Builds that do not report it for each
+/// figure have one for all.
+fn disturbed_percent(figures: &Figures, is_judged: impl Fn(&str) -> bool) -> Option<f64> {
+    let judged = figures.disturbed.iter().filter(|(name, _)| is_judged(name) && time(name, 1.0).is_some());
+    match figures.disturbed.is_empty() {
+        true => figures.values.get("disturbed_percent").copied(),
+        false => judged.map(|(_, share)| *share).reduce(f64::max),
+    }
 }
 
 /// One block, of data that the seed decides: the two arms of each side.

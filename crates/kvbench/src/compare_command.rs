@@ -18,6 +18,9 @@ use std::path::Path;
 /// What two runs at different times may differ by where nothing differs: measured, one after the other, 0.92 to 1.05.
 const BETWEEN_RUNS: f64 = 0.08;
 
+/// Threads of the step that uses several.
+const THREADS: usize = 2;
+
 /// Compares, prints and records. Returns the verdict on the second side.
 pub(crate) fn run(options: &Compare) -> io::Result<Verdict> {
     match (&options.a, &options.b) {
@@ -95,6 +98,7 @@ fn side(
         kind: pairs.kind,
         data: pairs.data.clone(),
         seed: how.seed,
+        threads: if how.only.contains(&Step::Threads) { THREADS } else { 1 },
         probes: how.probes,
         steps: how.only.clone(),
         asked: how.asked.clone(),

@@ -5,9 +5,10 @@ use crate::runner;
 use crate::tables::{COLUMNS, Column, Group, NAME_WIDTH, label, print_row};
 use std::io::{self, Write};
 
-const MEMORY: [Column<'_>; 5] = [
+const MEMORY: [Column<'_>; 6] = [
     ("live", 10, "live_bytes_per_key"),
     ("peak live", 12, "peak_live_bytes_per_key"),
+    ("heap", 10, "heap_bytes_per_key"),
     ("resident", 12, "resident_bytes_per_key"),
     ("peak res.", 12, "peak_resident_bytes_per_key"),
     ("% huge", 10, "resident_huge_percent"),

@@ -107,7 +107,11 @@ fn of_features() -> Vec<Finding> {
     };
     let stores = stores::ENTRIES.iter().filter(|entry| entry.run.is_err()).map(|entry| entry.name).collect();
     let allocators = crate::alloc::Allocator::ALL.iter().filter(|allocator| allocator.compiled_in().is_err());
-    let cpp = if cfg!(feature = "cpp") { vec![] } else { vec!["all peers in C++"] };
+    let cpp = match (cfg!(feature = "cpp"), option_env!("KVBENCH_LEFT_OUT")) {
+        (false, _) => vec!["all peers in C++"],
+        (true, Some(left_out)) if !left_out.is_empty() => left_out.split("; ").collect(),
+        _ => vec![],
+    };
     [
         missing(
             "stores",

@@ -180,12 +180,14 @@ const STEPS: &[(&str, &str)] = &[
     ("wall", "all of the workload"),
     ("live", "memory that the structure holds, as it asked for it"),
     ("peak_live", "the most that the structure held while it was built, as it asked for it"),
+    ("heap", "memory of the structure with the overhead of malloc, as malloc reports it for all languages"),
     ("resident", "memory by which the process grew while the structure was built"),
     ("peak_resident", "the most by which the process grew while the structure was built"),
     ("memory", "memory of the REMIX with its tags, or of one table's index"),
     ("order", "the part of the REMIX that knows the order of the keys"),
     ("peak", "most memory of the process"),
     ("load_peak", "most memory of the process while it loaded"),
+    ("threads_disturbed", "of the time of several threads, others had the CPUs; the most of all steps"),
     ("disturbed", "of the measured time, others had the CPU"),
 ];
 

@@ -1,16 +1,22 @@
 //! The goals of the project, compared with the measurements. They are targets: a missed goal is printed as missed and
 //! changes no exit code.
 
+use crate::arm::THREADS_DISTURBED;
 use crate::data::KindName;
 use crate::record::{Figure, Run};
 use crate::runner;
+use crate::subjects::{FORREST, Pages};
 use crate::tables::{Group, Row, number};
+use crate::threads;
 use serde::Serialize;
 use serde_json::json;
 use std::io::{self, Write};
 
 /// Keys from which on batches are compared with the hash map.
 const BATCH_AGAINST_HASH_KEYS: u64 = 50_000_000;
+
+/// Figures of memory that have goals.
+const MEMORY: [(&str, &str); 2] = [("resident", "resident_bytes_per_key"), ("live", "live_bytes_per_key")];
 
 /// How a figure must stand to its goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -45,6 +51,9 @@ pub(crate) struct Goal {
     pub(crate) holds: bool,
     /// The unit, printed after the numbers.
     pub(crate) unit: &'static str,
+    /// The kind of pages on which all memory lies that is compared, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pages: Option<&'static str>,
 }
 
 impl Goal {
@@ -62,28 +71,77 @@ impl Goal {
             Relation::Above => measured > goal,
             Relation::Below => measured < goal,
         };
-        Goal { title, kind, keys, measured, relation, goal, holds, unit: "x" }
+        Goal { title, kind, keys, measured, relation, goal, holds, unit: "x", pages: None }
     }
 }
 
-/// Judges the goals for which this group has the figures.
-pub(crate) fn of_group(group: &Group, threads: u16) -> Vec<Goal> {
-    use Relation::{Above, AtLeast, AtMost};
-    let Some(own) = group.forrest() else { return Vec::new() };
-    let of = (group.kind.name(), group.keys);
-    let mut goals = Vec::new();
-    let mut add = |title: &str, measured: Option<f64>, relation, goal, unit| {
-        let judged = measured.map(|measured| Goal::judge(title.to_owned(), of, measured, relation, goal));
-        goals.extend(judged.map(|judged| Goal { unit, ..judged }));
-    };
-    let against = |name: &str, peer: &str| Some(group.row(peer)?.median(name)? / own.median(name)?);
-    let best =
-        |name: &str| group.best_peer(name).zip(own.median(name)).map(|((best, who), own)| (best / own, who));
+/// A row of this project's index, and the peers whose memory lies on the same kind of pages.
+struct Equal<'g> {
+    own: &'g Row,
+    peers: Vec<&'g Row>,
+}
 
-    add("get, times the red-black tree's speed", against("get_ns", "rbtree"), AtLeast, 8.0, "x");
-    add("get, times BTreeMap's speed", against("get_ns", "btreemap"), AtLeast, 3.5, "x");
+impl Equal<'_> {
+    /// A structure by itself.
+    fn row(&self, name: &str) -> Option<&Row> {
+        self.peers.iter().find(|row| row.name.is(name)).copied()
+    }
+
+    /// The least of a figure among the ordered peers, and whose it is.
+    fn best(&self, name: &str) -> Option<(f64, String)> {
+        let ordered = self.peers.iter().filter(|row| row.name.entry.ordered);
+        let figures = ordered.filter_map(|row| Some((row.median(name)?, row.name.to_string())));
+        figures.min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+}
+
+/// The rows of this project's index, one for each kind of pages, that on the pages of its own choice first.
+fn own_rows(group: &Group) -> Vec<&Row> {
+    let mut rows: Vec<&Row> = group.rows.iter().filter(|row| row.name.is(FORREST)).collect();
+    rows.sort_by_key(|row| row.pages != Pages::Auto);
+    let mut own: Vec<&Row> = Vec::new();
+    for row in rows {
+        if own.iter().all(|other| other.pages_had() != row.pages_had()) {
+            own.push(row);
+        }
+    }
+    own
+}
+
+/// Judges the goals for which this group has the figures. The index is compared with peers on the same kind of pages;
+/// goals about the index alone are about the pages of its own choice.
+pub(crate) fn of_group(group: &Group, threads: u16) -> Vec<Goal> {
+    let mut goals = Vec::new();
+    for (at, own) in own_rows(group).into_iter().enumerate() {
+        let pages = own.pages_had();
+        let is_peer = |row: &&Row| !row.name.is(FORREST) && row.pages_had() == pages;
+        let equal = Equal { own, peers: group.rows.iter().filter(is_peer).collect() };
+        let of = (group.kind.name(), group.keys);
+        let mut judged = against_peers(&equal, group.kind, of);
+        if at == 0 {
+            judged.extend(of_itself(own, group.kind, of, threads));
+        }
+        goals.extend(judged.into_iter().map(|goal| Goal { pages, ..goal }));
+    }
+    goals
+}
+
+/// Judges the goals about the index and its peers.
+fn against_peers(equal: &Equal<'_>, kind: KindName, of: (&'static str, u64)) -> Vec<Goal> {
+    use Relation::{Above, AtLeast, AtMost};
+    let own = equal.own;
+    let mut goals = Vec::new();
+    let mut add = |title: &str, measured: Option<f64>, relation, goal| {
+        goals.extend(measured.map(|measured| Goal::judge(title.to_owned(), of, measured, relation, goal)));
+    };
+    let against = |name: &str, peer: &str| Some(equal.row(peer)?.median(name)? / own.median(name)?);
+    let best =
+        |name: &str| equal.best(name).zip(own.median(name)).map(|((best, who), own)| (best / own, who));
+
+    add("get, times the red-black tree's speed", against("get_ns", "rbtree"), AtLeast, 8.0);
+    add("get, times BTreeMap's speed", against("get_ns", "btreemap"), AtLeast, 3.5);
     if let Some((ratio, who)) = best("get_ns") {
-        add(&format!("get, times the best ordered peer's speed ({who})"), Some(ratio), Above, 1.0, "x");
+        add(&format!("get, times the best ordered peer's speed ({who})"), Some(ratio), Above, 1.0);
     }
     if let Some((ratio, who)) = best("get_dependent_ns") {
         add(
@@ -91,53 +149,68 @@ pub(crate) fn of_group(group: &Group, threads: u16) -> Vec<Goal> {
             Some(1.0 / ratio),
             AtMost,
             0.7,
-            "x",
         );
     }
-    let batch = own.median("multi_get_64_ns");
-    let single = own.median("get_ns").zip(batch).map(|(get, batch)| get / batch);
-    add("multi_get of 64, times its own get's speed", single, AtLeast, 2.5, "x");
-    if group.keys >= BATCH_AGAINST_HASH_KEYS {
-        let hash = group.row("hashbrown").and_then(|row| row.median("get_ns"));
-        add(
-            "multi_get of 64, of hashbrown's get",
-            batch.zip(hash).map(|(own, hash)| own / hash),
-            AtMost,
-            1.5,
-            "x",
-        );
+    if of.1 >= BATCH_AGAINST_HASH_KEYS {
+        let hash = equal.row("hashbrown").and_then(|row| row.median("get_ns"));
+        let batch = own.median("multi_get_64_ns").zip(hash).map(|(own, hash)| own / hash);
+        add("multi_get of 64, of hashbrown's get", batch, AtMost, 1.5);
     }
-    add("insert, times the red-black tree's speed", against("insert_ns", "rbtree"), AtLeast, 4.0, "x");
+    add("insert, times the red-black tree's speed", against("insert_ns", "rbtree"), AtLeast, 4.0);
     if let Some((ratio, who)) = best("insert_ns") {
-        add(&format!("insert, times the best ordered peer's speed ({who})"), Some(ratio), Above, 1.0, "x");
+        add(&format!("insert, times the best ordered peer's speed ({who})"), Some(ratio), Above, 1.0);
     }
-    add("scan of 50, times BTreeMap's speed", against("scan_50_ns", "btreemap"), AtLeast, 4.0, "x");
-    add("full iteration of keys and values", own.median("iterate_gb_per_s"), AtLeast, 1.0, "GB/s");
-    for (name, figure) in [("resident", "resident_bytes_per_key"), ("live", "live_bytes_per_key")] {
-        match group.kind {
-            KindName::U64 => add(&format!("bytes per key, {name}"), own.median(figure), AtMost, 22.0, "B"),
-            KindName::Strings => {
-                let ratio = against(figure, "btreemap").map(|ratio| 1.0 / ratio);
-                add(
-                    &format!("bytes per key, {name}, of BTreeMap<Vec<u8>, Vec<u8>>"),
-                    ratio,
-                    AtMost,
-                    2.0 / 3.0,
-                    "x",
-                );
-            }
-        }
-    }
-    if threads == 2 {
-        let scaling = |name: &str| {
-            let rate = |threads: u8| own.median(&format!("{name}_{threads}t_mops"));
-            rate(1).zip(rate(2)).map(|(one, two)| two / one)
-        };
-        add("2 threads against 1, reads", scaling("read"), AtLeast, 1.8, "x");
-        add("2 threads against 1, half writes, own keys", scaling("mixed_disjoint"), AtLeast, 1.6, "x");
-        add("2 threads against 1, half writes, all keys", scaling("mixed_shared"), AtLeast, 1.6, "x");
+    add("scan of 50, times BTreeMap's speed", against("scan_50_ns", "btreemap"), AtLeast, 4.0);
+    for (name, figure) in MEMORY.iter().filter(|_| kind == KindName::Strings) {
+        let ratio = against(figure, "btreemap").map(|ratio| 1.0 / ratio);
+        add(&format!("bytes per key, {name}, of BTreeMap<Vec<u8>, Vec<u8>>"), ratio, AtMost, 2.0 / 3.0);
     }
     goals
+}
+
+/// Judges the goals about the index alone.
+fn of_itself(own: &Row, kind: KindName, of: (&'static str, u64), threads: u16) -> Vec<Goal> {
+    use Relation::{AtLeast, AtMost};
+    let mut goals = Vec::new();
+    let mut add = |title: &str, measured: Option<f64>, relation, goal, unit| {
+        let judged = measured.map(|measured| Goal::judge(title.to_owned(), of, measured, relation, goal));
+        goals.extend(judged.map(|judged| Goal { unit, ..judged }));
+    };
+    let batch = own.median("get_ns").zip(own.median("multi_get_64_ns")).map(|(get, batch)| get / batch);
+    add("multi_get of 64, times its own get's speed", batch, AtLeast, 2.5, "x");
+    add("full iteration of keys and values", own.median("iterate_gb_per_s"), AtLeast, 1.0, "GB/s");
+    for (name, figure) in MEMORY.iter().filter(|_| kind == KindName::U64) {
+        add(&format!("bytes per key, {name}"), own.median(figure), AtMost, 22.0, "B");
+    }
+    if threads == 2 {
+        goals.extend(of_two_threads(own, of));
+    }
+    goals
+}
+
+/// Judges how much faster two threads are than one. What cannot be, and what others took part in, is no evidence, so it
+/// does not hold.
+fn of_two_threads(own: &Row, of: (&'static str, u64)) -> Vec<Goal> {
+    let is_disturbed =
+        own.median(THREADS_DISTURBED).is_some_and(|share| share > threads::DISTURBED_PERCENT_MAX);
+    let steps = [
+        ("reads", "read", 1.8),
+        ("half writes, own keys", "mixed_disjoint", 1.6),
+        ("half writes, all keys", "mixed_shared", 1.6),
+    ];
+    let judged = steps.into_iter().filter_map(|(words, step, goal)| {
+        let rate = |threads: u8| own.median(&format!("{step}_{threads}t_mops"));
+        let times = rate(2)? / rate(1)?;
+        let doubt = match () {
+            () if !threads::is_possible(times, 2) => ", wrong",
+            () if is_disturbed => ", disturbed",
+            () => "",
+        };
+        let title = format!("2 threads against 1, {words}{doubt}");
+        let judged = Goal::judge(title, of, times, Relation::AtLeast, goal);
+        Some(Goal { holds: judged.holds && doubt.is_empty(), ..judged })
+    });
+    judged.collect()
 }
 
 /// Judges how the cost of a get grows between the first and the last size that were reached.
@@ -180,11 +253,12 @@ pub(crate) fn conclude(
 
 /// The goals and their verdicts.
 fn print(out: &mut impl Write, goals: &[Goal]) -> io::Result<()> {
-    let mut heading = ("", 0);
+    let mut heading = ("", 0, None);
     for goal in goals {
-        if heading != (goal.kind, goal.keys) {
-            heading = (goal.kind, goal.keys);
-            writeln!(out, "\nGoals, {} {}", runner::keys(goal.keys), goal.kind)?;
+        if heading != (goal.kind, goal.keys, goal.pages) {
+            heading = (goal.kind, goal.keys, goal.pages);
+            let pages = goal.pages.map_or_else(String::new, |pages| format!(", all on {pages}"));
+            writeln!(out, "\nGoals, {} {}{pages}", runner::keys(goal.keys), goal.kind)?;
         }
         let words = match goal.relation {
             Relation::AtLeast => "at least",
@@ -212,7 +286,6 @@ fn print(out: &mut impl Write, goals: &[Goal]) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::names::Name;
-    use crate::subjects::Pages;
 
     fn row(name: &str, figures: &[(&str, f64)]) -> Row {
         let figures =
@@ -234,12 +307,55 @@ mod tests {
         let ratio = 40.0 / 30.0;
         assert_eq!(
             verdicts,
-            [(8.0, true), (3.4, false), (3.4, true), (2.5, true), (ratio, true), (23.0, false)]
+            [(8.0, true), (3.4, false), (3.4, true), (ratio, true), (2.5, true), (23.0, false)]
         );
         let mut text = Vec::new();
         print(&mut text, &goals).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert!(text.contains("4 of 6 goals hold") && text.lines().all(|line| line.len() <= 100), "{text}");
+    }
+
+    /// The index on huge pages was compared with peers on small ones.
+    #[test]
+    fn goals_name_their_pages_and_compare_equal_ones() {
+        let on = |name: &str, pages, get_ns: f64, huge: f64| Row {
+            pages,
+            ..row(name, &[("get_ns", get_ns), ("resident_huge_percent", huge)])
+        };
+        let own = [on("forrest", Pages::Auto, 100.0, 99.0), on("forrest", Pages::Plain, 200.0, 0.0)];
+        let judged = |rows: Vec<Row>| {
+            let goals = of_group(&Group { kind: KindName::U64, keys: 1000, rows }, 1);
+            let judged = goals.iter().map(|goal| (goal.measured, goal.pages.unwrap()));
+            (judged.collect::<Vec<_>>(), goals)
+        };
+        let [huge, small] = own;
+        // BTreeMap's speed, then the best peer's. Nothing is on the pages that the index chose.
+        let peer = || on("btreemap", Pages::Auto, 600.0, 3.0);
+        assert_eq!(judged(vec![on("forrest", Pages::Auto, 100.0, 99.0), peer()]).0, []);
+        let (measured, goals) = judged(vec![huge, small, peer()]);
+        assert_eq!(measured, [(3.0, "small pages"), (3.0, "small pages")]);
+        let mut text = Vec::new();
+        print(&mut text, &goals).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("\nGoals, 1K u64, all on small pages\n"), "{text}");
+        // Both are on huge pages.
+        let rows = vec![on("forrest", Pages::Auto, 100.0, 99.0), on("btreemap", Pages::Auto, 500.0, 80.0)];
+        assert_eq!(judged(rows).0, [(5.0, "huge pages"), (5.0, "huge pages")]);
+    }
+
+    /// Two threads were 15 times as fast as one, because the first thread ran on a CPU that others had, and the goal
+    /// held.
+    #[test]
+    fn a_scaling_that_cannot_be_or_was_disturbed_holds_no_goal() {
+        for (one, two, disturbed, holds) in
+            [(1.0, 1.9, 0.0, true), (1.0, 2.03, 0.0, true), (1.0, 15.0, 0.0, false), (1.0, 1.9, 30.0, false)]
+        {
+            let figures =
+                [("read_1t_mops", one), ("read_2t_mops", two), ("threads_disturbed_percent", disturbed)];
+            let group = Group { kind: KindName::U64, keys: 1000, rows: vec![row("forrest", &figures)] };
+            let goals = of_group(&group, 2);
+            assert!(goals.len() == 1 && goals[0].holds == holds, "{two} {disturbed}: {goals:?}");
+        }
     }
 
     #[test]

@@ -532,6 +532,9 @@ pub(crate) const TIMELINE_MS: u64 = 100;
 pub(crate) struct Figures {
     /// By name; the unit is the end of the name.
     pub(crate) values: BTreeMap<String, f64>,
+    /// By figure: the share of its step's time in which others had the CPU, in percent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) disturbed: BTreeMap<String, f64>,
     /// Those of which the arm itself made several rounds, round by round.
     #[serde(default)]
     pub(crate) rounds: BTreeMap<String, Vec<f64>>,

@@ -129,11 +129,6 @@ fn parse_stolen(text: &str) -> Option<Stolen> {
     Some(Stolen { stolen: *ticks.get(7)?, all: ticks.iter().sum() })
 }
 
-/// Resident memory of another process, in bytes; `None` if the system does not report it.
-pub(crate) fn resident_bytes_of(process: u32) -> Option<u64> {
-    kib(&read(&format!("/proc/{process}/status"))?, "VmRSS")
-}
-
 /// Bytes of memory that this process occupies by itself, explicit huge pages included, pages of files (its code among
 /// them) left out.
 pub(crate) fn resident_bytes() -> Option<u64> {
@@ -157,9 +152,18 @@ impl Occupied {
     /// The memory of this process; `None` if the system does not report it. The system visits every page, which is
     /// slow.
     pub(crate) fn of_process() -> Option<Occupied> {
+        Occupied::of("self")
+    }
+
+    /// The same of another process.
+    pub(crate) fn of_other(process: u32) -> Option<Occupied> {
+        Occupied::of(&process.to_string())
+    }
+
+    fn of(process: &str) -> Option<Occupied> {
         // The kernel keeps the counts in `status` per processor; they may lag by some hundred pages.
-        let exactly = read("/proc/self/smaps_rollup").and_then(|text| parse_rollup(&text));
-        exactly.or_else(|| parse_status(&read("/proc/self/status")?))
+        let exactly = read(&format!("/proc/{process}/smaps_rollup")).and_then(|text| parse_rollup(&text));
+        exactly.or_else(|| parse_status(&read(&format!("/proc/{process}/status"))?))
     }
 
     /// Percentage of the memory added since `earlier` that is on huge pages; `None` if nothing was added.

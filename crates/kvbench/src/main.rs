@@ -45,6 +45,9 @@ mod names;
 mod options;
 #[path = "../../forrest-cli/src/pages.rs"]
 mod pages;
+#[cfg(test)]
+#[path = "../peers/plan.rs"]
+mod peers_plan;
 mod pressure_command;
 mod pressure_report;
 mod record;
@@ -64,6 +67,7 @@ mod store_report;
 mod stores;
 mod subjects;
 mod tables;
+mod threads;
 mod turns;
 mod usage;
 mod workload;

@@ -12,7 +12,9 @@ use crate::latency::{Pace, Stopwatch, Unpaced};
 use crate::subjects::{BATCH_KEYS, Reader, SESSION_OPS, Subject, Writer};
 use crate::workload::{Op, Operations};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::hint::black_box;
+use std::os::unix::fs::FileExt;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -32,8 +34,10 @@ pub(crate) enum Clock {
 pub(crate) struct Timed {
     /// How long it ran.
     pub(crate) time: Duration,
-    /// CPU time of the thread; equal to the elapsed time if the system does not report it.
+    /// CPU time of all threads; equal to the elapsed time if the system does not report it.
     pub(crate) cpu: Duration,
+    /// How long all threads ran, added up.
+    pub(crate) spent: Duration,
     /// Operations done.
     pub(crate) ops: u64,
     /// Sum over what was read.
@@ -53,10 +57,17 @@ impl Timed {
         time.as_nanos() as f64 / self.ops.max(1) as f64
     }
 
+    /// The share of the threads' time in which others had the CPU, in percent; `None` if no time passed.
+    pub(crate) fn disturbed_percent(&self) -> Option<f64> {
+        let share = self.cpu.as_secs_f64() / self.spent.as_secs_f64();
+        (!self.spent.is_zero()).then(|| 100.0 * (1.0 - share).max(0.0))
+    }
+
     /// Adds another stretch of the same loop.
     pub(crate) fn add(&mut self, other: Timed) {
         self.time += other.time;
         self.cpu += other.cpu;
+        self.spent += other.spent;
         self.ops += other.ops;
         self.sum = self.sum.wrapping_add(other.sum);
         self.bytes += other.bytes;
@@ -93,7 +104,7 @@ impl Watch {
     pub(crate) fn stop(self, ops: u64, sum: u64) -> Timed {
         let (time, cpu) = self.0.map_or_else(Default::default, Clocks::stop);
         let counts = counters::stop();
-        Timed { time, cpu, ops, sum, bytes: 0, peak_bytes: alloc::peak_bytes(), counts }
+        Timed { time, cpu, spent: time, ops, sum, bytes: 0, peak_bytes: alloc::peak_bytes(), counts }
     }
 }
 
@@ -375,6 +386,8 @@ pub(crate) struct Facts {
     pub(crate) back: bool,
     /// [`Subject::BATCHED`].
     pub(crate) batched: bool,
+    /// [`Subject::COUNTED`].
+    pub(crate) counted: bool,
     /// Whether several may write at once.
     pub(crate) shared: bool,
     /// Whether it is only asked to do the same with each key of a block.
@@ -399,6 +412,10 @@ pub(crate) trait Measured<K: Kind>: Send + Sync {
     fn settle_timed(&mut self) -> Timed;
     /// [`Subject::own_bytes`].
     fn bytes(&self) -> u64;
+    /// The process that has its memory, if that is another one.
+    fn process(&self) -> Option<u32> {
+        None
+    }
     /// [`Subject::memory_note`].
     fn note(&self) -> Option<String>;
 
@@ -455,6 +472,7 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
             answers: S::ANSWERS,
             back: S::BACK,
             batched: S::BATCHED,
+            counted: S::COUNTED,
             shared: self.shared_writer().is_some(),
             by_block: false,
         }
@@ -577,19 +595,52 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
     }
 }
 
+/// How long the calling thread has waited for a CPU that others had; `None` if the system does not report it.
+struct Waits(Option<File>);
+
+impl Waits {
+    /// Those of the calling thread.
+    fn of_thread() -> Waits {
+        Waits(File::open("/proc/thread-self/schedstat").ok())
+    }
+
+    /// Up to now.
+    fn so_far(&self) -> Option<Duration> {
+        let mut text = [0; 64];
+        let read = self.0.as_ref()?.read_at(&mut text, 0).ok()?;
+        // Nanoseconds on a CPU, nanoseconds in which it was ready and had none, times that it got one.
+        let waited = str::from_utf8(&text[..read]).ok()?.split(' ').nth(1)?;
+        waited.parse().ok().map(Duration::from_nanos)
+    }
+}
+
 /// Does each piece of work in a thread of its own, all from the same moment, and returns the time until the last has
-/// ended, with all operations and the sum over all.
-pub(crate) fn together<W: Sync>(works: &[W], pin: bool, work: impl Fn(&W) -> Timed + Sync) -> Timed {
+/// ended, with all operations and the sum over all. Waiting for one another, as at a lock, counts as CPU time: it is
+/// not the work of others.
+///
+/// Before that, each thread does `warm`, so that its stack and its CPU are not new to the structure.
+pub(crate) fn together<W: Sync>(
+    works: &[W],
+    pin: bool,
+    warm: impl Fn() -> Timed + Sync,
+    work: impl Fn(&W) -> Timed + Sync,
+) -> Timed {
     let cpus = affinity::cpus();
     let barrier = Barrier::new(works.len());
     let run = |thread: usize| {
         if pin && let Some(&cpu) = cpus.get(thread) {
             affinity::pin(cpu);
         }
+        black_box(warm().sum);
+        let waits = Waits::of_thread();
         barrier.wait();
+        let before = waits.so_far();
         let start = Instant::now();
         let timed = work(&works[thread]);
-        (start, start + timed.time, timed)
+        let end = start + timed.time;
+        let waited = before.zip(waits.so_far()).map(|(before, after)| after - before);
+        let cpu = waited.map_or(timed.cpu, |waited| timed.time.saturating_sub(waited));
+        (start, end, Timed { cpu, ..timed })
     };
     let run = &run;
     let runs: Vec<_> = std::thread::scope(|scope| {

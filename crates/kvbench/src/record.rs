@@ -1,12 +1,13 @@
 //! The record of a run: its description and its figures, one JSON object a line. Each group of figures is appended to
 //! the file when it is complete, so that an interrupted run keeps its figures.
 //!
-//! Every line has `kvbench` (the version of this format, 1), `record` (its type) and `run` (which run it belongs to).
-//! Types: `run` (date, revision, machine, versions, options), `figures` (one subject with one kind and number of keys;
-//! each figure has `median`, `min`, `max` and the value of each round; its unit is the end of its name; `sums` are
-//! checksums of the results, equal for all subjects), `left_out` (subjects that were not measured, and why), `goals`
-//! (each goal with its measurement), `compared` and `calibrated` (verdicts). Missing figures are absent, never zero.
-//! `schema/record.json` is the full description, and the tests validate every record.
+//! Every line has `kvbench` (the version of this format, 1), `record` (its type) and `run` (the id of the run that it
+//! belongs to: its date and a random number, so that runs which began in the same second have different ids; in older
+//! records the date alone). Types: `run` (date, revision, machine, versions, options), `figures` (one subject with one
+//! kind and number of keys; each figure has `median`, `min`, `max` and the value of each round; its unit is the end of
+//! its name; `sums` are checksums of the results, equal for all subjects), `left_out` (subjects that were not measured,
+//! and why), `goals` (each goal with its measurement), `compared` and `calibrated` (verdicts). Missing figures are
+//! absent, never zero. `schema/record.json` is the full description, and the tests validate every record.
 
 use crate::errors::told;
 use crate::job::Figures;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
@@ -26,6 +28,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) struct Run {
     /// When it began, UTC.
     pub(crate) date: String,
+    /// What tells it from all other runs.
+    id: String,
     /// The revision of the source, with `+` if it was changed; `None` without git.
     pub(crate) revision: Option<String>,
     /// The machine.
@@ -71,8 +75,10 @@ impl Run {
             let opened = OpenOptions::new().create(true).append(true).open(path);
             opened.map_err(|error| told(path.display(), &error))
         };
+        let date = date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
         let mut run = Run {
-            date: date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())),
+            id: id(&date),
+            date,
             revision: revision(),
             machine: Machine::describe(),
             file: json.map(open).transpose()?,
@@ -122,12 +128,17 @@ impl Run {
     /// Appends one line of this type.
     pub(crate) fn append(&mut self, record: &str, content: &Value) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        let mut line = json!({ "kvbench": 1, "record": record, "run": self.date });
+        let mut line = json!({ "kvbench": 1, "record": record, "run": self.id });
         if let (Value::Object(line), Value::Object(content)) = (&mut line, content) {
             line.extend(content.clone());
         }
         writeln!(file, "{line}")
     }
+}
+
+/// An id of a run that begins now.
+fn id(date: &str) -> String {
+    format!("{date}-{:016x}", RandomState::new().build_hasher().finish())
 }
 
 /// Seconds since 1970 as a date of the Gregorian calendar, UTC.
@@ -177,6 +188,16 @@ mod tests {
         ] {
             assert_eq!(date(seconds), text);
         }
+    }
+
+    #[test]
+    fn runs_of_the_same_second_have_different_ids() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        (0..2).for_each(|_| drop(Run::begin(Some(file.path()), json!({})).unwrap()));
+        let lines = std::fs::read_to_string(file.path()).unwrap();
+        let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(lines.len() == 2 && lines[0]["run"] != lines[1]["run"], "{lines:?}");
+        assert!(lines[0]["run"].as_str().unwrap().starts_with(lines[0]["date"].as_str().unwrap()));
     }
 
     #[test]

@@ -41,12 +41,17 @@ pub(crate) struct Goal {
     pub(crate) holds: bool,
     /// The unit, printed after the numbers.
     pub(crate) unit: String,
+    /// The kind of pages on which all memory lies that is compared, if that is known.
+    #[serde(default)]
+    pub(crate) pages: Option<String>,
 }
 
 /// A run.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Described {
-    /// When it began; this is its name, too.
+    /// Its id, which all its lines have; in older records when it began.
+    pub(crate) run: String,
+    /// When it began.
     pub(crate) date: String,
     /// The revision of the source.
     pub(crate) revision: Option<String>,
@@ -205,7 +210,7 @@ mod tests {
             ("{\"kvbench\":1,\"record\":\"later\"}\n{\"kvbench\":2}", ":2: no line of a record of version 1"),
             ("{\"kvbench\":1}", ":1: a line has no record type"),
             ("{\"kvbench\":1,\"record\":\"figures\",\"run\":\"r\"}", ":1: missing field `subject`"),
-            ("{\"kvbench\":1,\"record\":\"run\"}", ":1: missing field `date`"),
+            ("{\"kvbench\":1,\"record\":\"run\",\"run\":\"r\"}", ":1: missing field `date`"),
         ] {
             std::fs::write(&path, content).unwrap();
             let error = read(path.path()).unwrap_err().to_string();

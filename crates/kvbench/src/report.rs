@@ -89,7 +89,7 @@ fn markdown(records: &[Recorded], chosen: &[String]) -> io::Result<String> {
     let mut text = String::new();
     let mut missing: BTreeSet<&str> = chosen.iter().map(String::as_str).collect();
     for (record, run) in records.iter().flat_map(|record| record.runs.iter().map(move |run| (record, run))) {
-        for (name, rows) in groups(record, &run.date) {
+        for (name, rows) in groups(record, &run.run) {
             let known = known(&rows);
             let figures: Vec<&str> = match chosen {
                 [] => known.iter().filter(|(_, of)| of.is_whole()).map(|(name, _)| *name).collect(),
@@ -146,7 +146,7 @@ fn page(records: &[Recorded]) -> String {
             let versions = run.versions.iter().filter_map(|(name, version)| Some((name, version.as_ref()?)));
             let versions: Vec<_> = versions.map(|(name, version)| format!("{name} {version}")).collect();
             page.folded("Versions", |page| page.paragraph(&versions.join(", ")));
-            for (name, rows) in groups(record, &run.date) {
+            for (name, rows) in groups(record, &run.run) {
                 group(&mut page, &name, &rows);
             }
         }
@@ -331,9 +331,10 @@ fn left_out_and_goals(page: &mut Page, record: &Recorded) {
         .iter()
         .map(|goal| {
             let relation = goal.relation.replace('_', " ");
+            let pages = goal.pages.as_deref().map_or_else(String::new, |pages| format!(", {pages}"));
             vec![
                 goal.title.clone(),
-                format!("{}, {}", runner::keys(goal.keys), goal.kind),
+                format!("{}, {}{pages}", runner::keys(goal.keys), goal.kind),
                 format!("{}{}", number(goal.measured), goal.unit),
                 format!("{relation} {}{}", number(goal.goal), goal.unit),
                 if goal.holds { "holds" } else { "missed" }.to_owned(),
@@ -384,7 +385,7 @@ mod tests {
             .unwrap()
         };
         let machine = crate::machine::Machine::describe();
-        let run = serde_json::json!({ "date": "r", "command": [], "machine": machine });
+        let run = serde_json::json!({ "run": "r", "date": "r", "command": [], "machine": machine });
         let record = |names: &[&str]| Recorded {
             runs: vec![serde_json::from_value(run.clone()).unwrap()],
             rows: names.iter().map(|name| row(name)).collect(),
@@ -399,6 +400,33 @@ mod tests {
         let many = "| u64, 1K pairs | get, ns |\n|---|--:|\n| a | 1.50 |\n| b | 1.50 |\n\n";
         assert_eq!(of(&["a", "b"], &["get_ns"]).as_deref(), Ok(many));
         assert_eq!(of(&["a"], &["put_ns"]), Err("no record has a figure \"put_ns\"".to_owned()));
+    }
+
+    #[test]
+    fn runs_of_the_same_second_are_apart_and_older_records_are_read() {
+        let machine = serde_json::json!(crate::machine::Machine::describe());
+        let run = |run: &str, subject: &str| {
+            let figure = serde_json::json!({ "median": 1.5, "min": 1.5, "max": 1.5, "rounds": [1.5] });
+            let of = |line: serde_json::Value| format!("{line}\n");
+            of(serde_json::json!({
+                "kvbench": 1, "record": "run", "run": run, "date": "2026-11-25T18:20:01Z", "command": [],
+                "machine": machine, "revision": null,
+            })) + &of(serde_json::json!({
+                "kvbench": 1, "record": "figures", "run": run, "subject": subject, "kind": "u64", "keys": 1000,
+                "figures": { "get_ns": figure },
+            }))
+        };
+        let file = tempfile::NamedTempFile::new().unwrap();
+        // The last one is as records were before runs had ids.
+        let runs = [
+            run("2026-11-25T18:20:01Z-1", "a"),
+            run("2026-11-25T18:20:01Z-2", "b"),
+            run("2026-11-25T18:20:01Z", "c"),
+        ];
+        std::fs::write(&file, runs.concat()).unwrap();
+        let text = markdown(&[recorded::read(file.path()).unwrap()], &[]).unwrap();
+        let heads: Vec<_> = text.lines().filter(|line| line.starts_with("| u64")).collect();
+        assert_eq!(heads, ["a", "b", "c"].map(|subject| format!("| u64, 1K pairs | {subject} |")), "{text}");
     }
 
     #[test]

@@ -35,6 +35,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// How such a subject is named, before its program.
 pub(crate) const PREFIX: &str = "exec:";
@@ -116,8 +117,8 @@ impl Lines {
             return Err(unexpected(line, "done SUM"));
         };
         let timed = watch.stop(ops as u64, sum);
-        // This thread only waits, so the elapsed time replaces its CPU time.
-        Ok((Timed { cpu: timed.time, ..timed }, pairs.and_then(Result::ok)))
+        // This thread only waits, so the elapsed time replaces its CPU time. What others had is unknown.
+        Ok((Timed { cpu: timed.time, spent: Duration::ZERO, ..timed }, pairs.and_then(Result::ok)))
     }
 
     /// Shows pairs until a line with nothing but a dot.
@@ -221,6 +222,7 @@ impl Measured<U64> for Spoken {
             answers: true,
             back: false,
             batched: false,
+            counted: false,
             shared: false,
             by_block: true,
         }
@@ -235,11 +237,15 @@ impl Measured<U64> for Spoken {
     }
 
     fn bytes(&self) -> u64 {
-        crate::machine::resident_bytes_of(self.child.id()).unwrap_or(0)
+        0
+    }
+
+    fn process(&self) -> Option<u32> {
+        Some(self.child.id())
     }
 
     fn note(&self) -> Option<String> {
-        Some("live: all that its process occupies".to_owned())
+        Some("resident: what its process grew by; all else of its memory is unknown".to_owned())
     }
 
     fn insert_all(&mut self, block: &Pairs) -> Timed {

@@ -4,7 +4,8 @@ use crate::data::KindName;
 use crate::names::Name;
 use crate::record::Figure;
 use crate::runner;
-use crate::subjects::{EMPTY, FORREST, Pages};
+use crate::subjects::{EMPTY, Pages};
+use crate::threads;
 use crate::workload::Op;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -42,27 +43,10 @@ impl Row {
         self.figures.get(name).map(|figure| figure.median)
     }
 
-    fn is_forrest(&self) -> bool {
-        self.name.is(FORREST) && self.pages == Pages::Auto
-    }
-}
-
-impl Group {
-    /// The row of a structure by itself, on the pages that it chooses itself.
-    pub(crate) fn row(&self, name: &str) -> Option<&Row> {
-        self.rows.iter().find(|row| row.name.is(name) && row.pages == Pages::Auto)
-    }
-
-    /// This project's index.
-    pub(crate) fn forrest(&self) -> Option<&Row> {
-        self.rows.iter().find(|row| row.is_forrest())
-    }
-
-    /// The least of a figure among the ordered peers, and whose it is.
-    pub(crate) fn best_peer(&self, name: &str) -> Option<(f64, String)> {
-        let peers = self.rows.iter().filter(|row| row.name.entry.ordered && row.name.entry.name != FORREST);
-        let figures = peers.filter_map(|row| Some((row.median(name)?, row.name.to_string())));
-        figures.min_by(|a, b| a.0.total_cmp(&b.0))
+    /// The kind of pages on which most of its memory lies, as the system counted it; `None` if it did not.
+    pub(crate) fn pages_had(&self) -> Option<&'static str> {
+        let percent = self.median("resident_huge_percent")?;
+        Some(if percent < 50.0 { "small pages" } else { "huge pages" })
     }
 }
 
@@ -303,13 +287,18 @@ fn print_threads_of(
             let pair = one.zip(row.median(&format!("{step}_{threads}t_mops")));
             let [one, many, times] = pair.map_or_else(
                 || [const { String::new() }; 3].map(|_| "-".to_owned()),
-                |(one, many)| [number(one), number(many), format!("{:.2}x", many / one)],
+                |(one, many)| [number(one), number(many), times(many / one, threads)],
             );
             write!(out, "{one:>8}{many:>8}{times:>8} ")?;
         }
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// How many times as fast several threads are as one.
+fn times(times: f64, threads: u16) -> String {
+    if threads::is_possible(times, threads) { format!("{times:.2}x") } else { "error".to_owned() }
 }
 
 /// The table of growing sizes.
@@ -344,6 +333,11 @@ pub(crate) fn print_legend(out: &mut impl Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scaling_that_cannot_be_is_an_error() {
+        assert_eq!([times(1.97, 2), times(15.0, 2), times(15.0, 16)], ["1.97x", "error", "15.00x"]);
+    }
 
     #[test]
     fn three_digits_count() {

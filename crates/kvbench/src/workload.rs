@@ -145,6 +145,8 @@ impl Model {
             let number = random.below(100);
             let (op, new) = mix_of.op(number, &mut random);
             let there = source.len() + self.inserted;
+            // Where all keys are there, one of them gets a value.
+            let new = new && there < source.keys_max();
             let key = if new { there } else { choice.pick_of(at, there) };
             let last = self.values.get(&key).copied().unwrap_or(key);
             match op {

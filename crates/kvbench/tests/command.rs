@@ -481,10 +481,16 @@ fn an_arm_ends_when_its_run_does() {
 /// A program that replaces a measuring arm and prints the given figures, so that verdicts do not depend on this
 /// machine. `lines` is a shell script that sets `ns`; it may read `$job`.
 fn says(name: &str, lines: &str) -> String {
+    says_with(name, lines, r#""disturbed_percent":0.0"#, "{}")
+}
+
+/// The same with other values beside `get_ns`, and the share that others had of each step's time.
+fn says_with(name: &str, lines: &str, values: &str, disturbed: &str) -> String {
     use std::os::unix::fs::PermissionsExt;
     let path = scratch(name);
-    let figures =
-        r#"{"Done":{"Figures":{"values":{"get_ns":'$ns',"disturbed_percent":0.0},"sums":{},"notes":[]}}}"#;
+    let figures = format!(
+        r#"{{"Done":{{"Figures":{{"values":{{"get_ns":'$ns',{values}}},"disturbed":{disturbed},"sums":{{}},"notes":[]}}}}}}"#
+    );
     let script = format!("#!/bin/sh\njob=\"$2\"\n{lines}\necho '{figures}'\n");
     std::fs::write(&path, script).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -492,7 +498,12 @@ fn says(name: &str, lines: &str) -> String {
 }
 
 fn compare(a: &str, b: &str, more: &[&str]) -> (Option<i32>, String) {
-    let how = ["-n", "2000", "--probes", "2000", "--blocks", "5", "--clock", "cpu", "--disturbed", "100"];
+    compare_if(a, b, "100", more)
+}
+
+/// The same, with the share of others up to which a block counts.
+fn compare_if(a: &str, b: &str, disturbed: &str, more: &[&str]) -> (Option<i32>, String) {
+    let how = ["-n", "2000", "--probes", "2000", "--blocks", "5", "--clock", "cpu", "--disturbed", disturbed];
     let output = kvbench(&[&["compare", a, b], how.as_slice(), more].concat());
     (output.status.code(), text(&output.stdout) + &text(&output.stderr))
 }
@@ -532,6 +543,40 @@ fn subjects_are_compared_in_blocks() {
     let blocks = compared["blocks"]["get_miss_ns"].as_array().unwrap();
     assert!(blocks.len() == 5 && blocks.iter().all(|block| block["b"][1].as_f64().unwrap() > 0.0));
     assert!(compared["judged"]["get_miss_ns"]["ratio"].as_f64().unwrap() > 0.0, "{compared}");
+}
+
+/// The share of others was that of the steps that take turns, and 100 % if there were none: a comparison of steps that
+/// write gave up on every machine. Now each judged step has its own.
+#[test]
+fn steps_that_write_are_judged() {
+    for (steps, figures) in [
+        ("remove", &["remove_ns"][..]),
+        ("update,mixed,hits", &["update_ns", "mixed_50_ns", "get_hits_50_ns"]),
+        ("ycsb-a,latency", &["ycsb_a_ns", "get_p50_ns", "ycsb_a_read_p99_ns"]),
+        ("ycsb-d,ycsb-e,ycsb-f", &["ycsb_d_ns", "ycsb_e_ns", "ycsb_f_ns"]),
+        ("threads", &["read_2t_ns", "mixed_shared_2t_ns"]),
+    ] {
+        let figures = if *IS_ONE_CPU && steps == "threads" { &[] } else { figures };
+        let (code, out) = compare_if("skiplist", "skiplist", "99", &["--only", steps]);
+        assert!(matches!(code, Some(0 | 3 | 4 | 5)) && !out.contains("too many"), "{steps}: {code:?} {out}");
+        assert!(figures.iter().all(|figure| out.contains(&format!("\n{figure} "))), "{steps}: {out}");
+    }
+}
+
+/// Whether this machine has one CPU, so that no step has several threads.
+static IS_ONE_CPU: std::sync::LazyLock<bool> =
+    std::sync::LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2));
+
+#[test]
+fn a_block_is_repeated_if_a_step_that_is_judged_was_disturbed() {
+    let quiet = says("quiet.sh", "ns=100.0");
+    let of = |name: &str, disturbed: &str| says_with(name, "ns=100.0", r#""insert_ns":5.0"#, disturbed);
+    let judged = of("disturbed-get.sh", r#"{"get_ns":50.0,"insert_ns":0.0}"#);
+    let other = of("disturbed-other.sh", r#"{"get_ns":0.0,"iterate_gb_per_s":50.0}"#);
+    let (code, out) = compare_if(&quiet, &judged, "10", &[]);
+    assert!(code == Some(5) && out.contains("too many"), "{code:?} {out}");
+    let (code, out) = compare_if(&quiet, &other, "10", &[]);
+    assert!(code == Some(0) && !out.contains("repeated"), "{code:?} {out}");
 }
 
 #[test]

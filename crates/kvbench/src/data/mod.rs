@@ -1,10 +1,10 @@
 //! The data: what a pair is ([`Kind`]), where pairs come from ([`Source`]), and pairs laid out for a loop
 //! ([`Block`]).
 //!
-//! Guarantees: pair number `i` of a source is a pure function of its seed and `i`, and no two numbers have
-//! the same key (but those that a [`Set`] does not have may). So nothing has to keep the keys of a large run: they are
-//! made a block at a time, before the clock starts, and a probe is always a fresh copy in a fresh order, never what was
-//! inserted.
+//! Guarantees: pair number `i` of a source is a pure function of its seed and `i`, and no two numbers have the same key
+//! (the keys that a [`Set`] does not have repeat after as many as it has pairs, or a few thousand). So nothing has to
+//! keep the keys of a large run: they are made a block at a time, before the clock starts, and a probe is always a
+//! fresh copy in a fresh order, never what was inserted.
 
 mod counters;
 mod decimal;
@@ -149,6 +149,11 @@ pub(crate) trait Source<K: Kind>: Sync {
 
     /// The number of pairs in the data set.
     fn len(&self) -> u64;
+
+    /// Numbers from here on have keys that smaller ones have, too.
+    fn keys_max(&self) -> u64 {
+        u64::MAX
+    }
 
     /// Appends pair `number`.
     fn push(&self, number: u64, out: &mut K::Block) {

@@ -4,13 +4,13 @@
 //! pairs would. So the sums of a set are those of a structure that holds it. The number of dropped pairs is reported.
 //!
 //! An absent key is made by changing one byte of a present key, or by appending bytes if no change gives an absent key.
-//! Each one is looked up once while the set is built; the few that need another attempt are remembered. The changes
-//! insert no new zero byte, because some structures end keys with it.
+//! While the set is built, each one is compared with all present keys and with the absent keys before it, so no two are
+//! equal; the number of attempts that it took is kept. The changes insert no new zero byte, because some structures end
+//! keys with it.
 
 use super::mix;
 use forrest_machine::pages::{Bytes, Pages};
 use hashbrown::HashTable;
-use std::collections::HashMap;
 use std::io;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -20,6 +20,8 @@ pub(crate) const KEY_BYTES_MAX: usize = 65_535;
 const HEAD_BYTES: usize = 8;
 /// Number of attempts that change a byte; later attempts append bytes.
 const CHANGES: u8 = 16;
+/// Absent keys of a set that has fewer pairs; another set has as many as it has pairs.
+const ABSENT_MIN: u64 = 4096;
 
 /// A set.
 pub(crate) struct Set {
@@ -27,8 +29,8 @@ pub(crate) struct Set {
     bytes: Bytes,
     /// Where each pair begins.
     pairs: Vec<u64>,
-    /// Pairs whose absent key took several tries, and which one did it.
-    tries: HashMap<u64, u8>,
+    /// The attempt that gave each absent key.
+    attempts: Vec<u8>,
     told: Told,
 }
 
@@ -73,7 +75,7 @@ impl Builder {
     /// Begins a set for which there are addresses for `room` bytes.
     pub(crate) fn new(room: usize, pages: Pages) -> io::Result<Self> {
         let bytes = Bytes::with_room(room, pages)?;
-        let set = Set { bytes, pairs: Vec::new(), tries: HashMap::new(), told: Told::default() };
+        let set = Set { bytes, pairs: Vec::new(), attempts: Vec::new(), told: Told::default() };
         Ok(Builder { set, table: HashTable::new() })
     }
 
@@ -125,25 +127,28 @@ impl Builder {
         Ok(())
     }
 
-    /// Completes the set: finds which changed keys are absent. Fails if there are no pairs.
+    /// Completes the set: finds as many absent keys as there are pairs, or more. Fails if there are no pairs.
     pub(crate) fn finish(mut self) -> io::Result<Set> {
         let set = &mut self.set;
         if set.pairs.is_empty() {
             return Err(invalid("there are no pairs in it".to_owned()));
         }
-        let mut key = Vec::new();
-        for number in 0..set.pairs.len() as u64 {
-            let outside = (0..=u8::MAX).find(|attempt| {
+        let (mut key, mut absent) = (Vec::new(), HashTable::new());
+        for number in 0..set.len().max(ABSENT_MIN) {
+            let found = (0..=u8::MAX).find_map(|attempt| {
                 key.clear();
-                set.push_changed(number, *attempt, &mut key);
+                set.push_changed(number, attempt, &mut key);
+                let hash = xxh3_64(&key);
                 let is = |at: &u64| set.key(*at).split_last().is_some_and(|(_, own)| own == key);
-                self.table.find(xxh3_64(&key), is).is_none()
+                // Two hashes that are equal by chance only cost another attempt.
+                let taken = self.table.find(hash, is).is_some()
+                    || absent.find(hash, |other: &u64| *other == hash).is_some();
+                (!taken).then_some((attempt, hash))
             });
-            match outside {
-                Some(0) => {}
-                Some(attempt) => drop(set.tries.insert(number, attempt)),
-                None => return Err(invalid("no key was found that is not in it".to_owned())),
-            }
+            let (attempt, hash) =
+                found.ok_or_else(|| invalid("no key was found that is not in it".to_owned()))?;
+            absent.insert_unique(hash, hash, |hash| *hash);
+            set.attempts.push(attempt);
         }
         let had = set.bytes.committed();
         let kinds = [
@@ -181,16 +186,22 @@ impl Set {
         self.told.valued.then(|| record(&self.bytes, self.pairs[number as usize]).1)
     }
 
-    /// Appends a key that is not in the set, and a NUL. Numbers go round after as many as there are pairs.
+    /// The number of different keys that are in the set, and absent ones.
+    pub(crate) fn keys_max(&self) -> u64 {
+        self.len() + self.attempts.len() as u64
+    }
+
+    /// Appends a key that is not in the set, and a NUL. Numbers below that of the pairs, and the first [`ABSENT_MIN`]
+    /// of a set of few pairs, have different keys; then they go round.
     pub(crate) fn push_absent(&self, number: u64, out: &mut Vec<u8>) {
-        let number = number % self.len();
-        self.push_changed(number, self.tries.get(&number).copied().unwrap_or(0), out);
+        let number = number % self.attempts.len() as u64;
+        self.push_changed(number, self.attempts[number as usize], out);
         out.push(0);
     }
 
     /// Appends the key of a pair, changed.
     fn push_changed(&self, number: u64, attempt: u8, out: &mut Vec<u8>) {
-        let key = self.key(number);
+        let key = self.key(number % self.len());
         let key = &key[..key.len() - 1];
         let random = mix(mix(number) ^ u64::from(attempt));
         let from = out.len();
@@ -251,8 +262,10 @@ mod tests {
             let pairs: Vec<_> = keys.iter().map(|key| (*key, None)).collect();
             let made = set(&pairs).unwrap();
             let inside: HashSet<_> = keys.into_iter().collect();
-            for number in 0..made.len() + 10 {
-                assert!(!inside.contains(&absent(&made, number)[..]), "{number}");
+            let mut outside = HashSet::new();
+            for number in 0..made.len().max(ABSENT_MIN) {
+                let key = absent(&made, number);
+                assert!(!inside.contains(&key[..]) && outside.insert(key), "{number}");
             }
         };
         of(dense.iter().map(|key| &key[..]).collect());
@@ -262,7 +275,7 @@ mod tests {
         of(vec![&long[0], &long[1]]);
         let made = set(&[(b"word", None), (b"another", None)]).unwrap();
         assert!((0..2).all(|number| !absent(&made, number).contains(&0) && absent(&made, number).is_ascii()));
-        assert_eq!(absent(&made, 0), absent(&made, 2));
+        assert_eq!(absent(&made, 0), absent(&made, ABSENT_MIN));
     }
 
     #[test]

@@ -216,6 +216,10 @@ impl Source<Strings> for TextSource {
     fn len(&self) -> u64 {
         self.len
     }
+
+    fn keys_max(&self) -> u64 {
+        self.walk.set.as_ref().map_or(u64::MAX, Set::keys_max)
+    }
 }
 
 /// Concatenated keys, each followed by a NUL, and values.

@@ -6,7 +6,6 @@
 #![expect(unsafe_code, reason = "functions of a library in another language are called")]
 
 use super::{Pages, Reader, Subject, Writer};
-use crate::alloc;
 use crate::data::{Kind, Strings, U64};
 use forrest_base::lock;
 use libloading::Library;
@@ -259,7 +258,7 @@ fn load(path: &str) -> Result<&'static [Offer], String> {
 
 /// The structures that are compiled into this program.
 pub(crate) fn compiled_in() -> &'static [Offer] {
-    #[cfg(feature = "cpp")]
+    #[cfg(peers)]
     {
         unsafe extern "C" {
             fn kvbench_subjects() -> *const *const RawSubject;
@@ -268,7 +267,7 @@ pub(crate) fn compiled_in() -> &'static [Offer] {
         // SAFETY: `kvbench_subjects` is compiled with the header, and tests load all its structures.
         OFFERS.get_or_init(|| unsafe { Offer::all(kvbench_subjects, None) }.unwrap_or_default())
     }
-    #[cfg(not(feature = "cpp"))]
+    #[cfg(not(peers))]
     &[]
 }
 
@@ -404,8 +403,6 @@ pub(crate) struct Foreign<K: Native, const ORDERED: bool> {
     map: *mut c_void,
     calls: &'static Calls<K::Cell>,
     shared: bool,
-    /// Bytes that malloc had allocated for code other than Rust before the structure was created.
-    malloc_bytes: i64,
     kind: PhantomData<K>,
 }
 
@@ -414,18 +411,6 @@ pub(crate) struct Foreign<K: Native, const ORDERED: bool> {
 unsafe impl<K: Native, const ORDERED: bool> Send for Foreign<K, ORDERED> {}
 // SAFETY: as for `Send`.
 unsafe impl<K: Native, const ORDERED: bool> Sync for Foreign<K, ORDERED> {}
-
-/// Bytes that malloc has allocated for code other than Rust; 0 if malloc does not report them.
-fn malloc_bytes() -> i64 {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        // SAFETY: mallinfo2 has no preconditions; it reads malloc's counters.
-        let told = unsafe { libc::mallinfo2() };
-        (told.uordblks + told.hblkhd) as i64 - alloc::live_bytes()
-    }
-    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-    0
-}
 
 /// Calls `see` with pairs that a library shows.
 unsafe extern "C" fn show<K: Native, F: FnMut(K::Found<'_>, K::Value<'_>)>(
@@ -449,19 +434,19 @@ fn pointers<K: Native, F: FnMut(K::Found<'_>, K::Value<'_>)>(see: &mut F) -> (Se
 
 impl<K: Native, const ORDERED: bool> Subject<K> for Foreign<K, ORDERED> {
     const ORDERED: bool = ORDERED;
+    const COUNTED: bool = false;
     type Reader<'a> = &'a Self;
     type Writer<'a> = &'a Self;
 
     fn build(_: Pages) -> Result<Self, String> {
         let offer = CHOSEN.get().ok_or("no structure was selected for this process")?;
         let calls = K::calls(offer).ok_or("it does not hold such pairs")?;
-        let malloc_bytes = malloc_bytes();
         // SAFETY: `create` has no arguments.
         let map = unsafe { (calls.create)() };
         if map.is_null() {
             return Err("the library could not create it".to_owned());
         }
-        Ok(Foreign { map, calls, shared: offer.shared, malloc_bytes, kind: PhantomData })
+        Ok(Foreign { map, calls, shared: offer.shared, kind: PhantomData })
     }
 
     fn reader(&self) -> &Self {
@@ -485,8 +470,7 @@ impl<K: Native, const ORDERED: bool> Subject<K> for Foreign<K, ORDERED> {
 
     fn own_bytes(&self) -> u64 {
         // SAFETY: `map` is alive.
-        let own = self.calls.bytes.map_or(0, |bytes| unsafe { bytes(self.map) });
-        own + u64::try_from(malloc_bytes() - self.malloc_bytes).unwrap_or(0)
+        self.calls.bytes.map_or(0, |bytes| unsafe { bytes(self.map) })
     }
 }
 

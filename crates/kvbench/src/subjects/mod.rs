@@ -133,6 +133,8 @@ pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
     const ANSWERS: bool = true;
     /// Whether it can also be iterated from its last pair to its first.
     const BACK: bool = false;
+    /// Whether the bytes that it requests of an allocator are counted; those of other languages are not.
+    const COUNTED: bool = true;
     /// Whether [`Reader::multi_get`] is more than a loop over single gets.
     const BATCHED: bool = false;
 
@@ -161,7 +163,7 @@ pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
     }
     /// Builds a static structure from all inserted pairs. Its time counts as insertion.
     fn settle(&mut self) {}
-    /// Bytes in use that did not come from the global allocator.
+    /// Bytes in use that did not come from an allocator.
     fn own_bytes(&self) -> u64 {
         0
     }

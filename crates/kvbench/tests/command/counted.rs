@@ -69,9 +69,9 @@ fn a_simulated_processor_counts_the_same_again() {
     };
     let [empty, table] = ["u64 empty", "u64 hashmap+std"].map(|subject| of(subject, "get_instructions"));
     assert!(2.0 * empty < table, "{empty} {table}");
-    // Half of the turns of a binary search are taken, and no predictor knows which.
+    // Half of the turns of a binary search are taken, and no predictor knows which; some of them are no branches.
     let [empty, search] = ["u64 empty", "u64 sorted"].map(|subject| of(subject, "get_branch_misses"));
-    assert!(search > empty + 1.0, "{empty} {search}");
+    assert!(search > empty + 0.5, "{empty} {search}");
 }
 
 /// Eight times the keys, and as many instructions for each: nothing is counted that is done once.

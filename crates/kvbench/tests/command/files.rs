@@ -1,6 +1,7 @@
 //! Data sets as files, as a user makes and looks into them.
 
 use super::{kvbench, text};
+use forrest_testing::sized;
 use serde_json::Value;
 use std::path::Path;
 use tempfile::TempDir;
@@ -201,4 +202,61 @@ fn pairs_of_a_file_are_measured_with_their_values() {
     std::fs::write(&bin, [0; 4]).unwrap();
     assert!(refused(&["memory", "--data", &bin]).contains("no pairs"));
     assert!(refused(&["memory", "--data", directory.path().to_str().unwrap()]).contains("no regular file"));
+}
+
+/// Every step of `kvbench memory`, of one thread and of two.
+const EVERY_STEP: &str = "get,dependent,miss,batch,scan,iterate,threads,remove,reserve,hits,update,mixed,ycsb-a,ycsb-b,\
+                          ycsb-c,ycsb-d,ycsb-e,ycsb-f,latency";
+
+/// Runs every step on a file. The structure is right, so no step may say that it is wrong.
+fn all_steps_are_right(path: &str) {
+    let fixed = ["memory", "--subjects", "btreemap,skiplist", "--threads", "2", "--only", EVERY_STEP];
+    let out = done(&[&fixed[..], &["--rate", "1M", "--data", path]].concat());
+    assert!(!out.contains("FAILED") && out.contains("ycsb_e"), "{path}: {out}");
+}
+
+/// Keys that a mix inserted as new ones could be equal, if their shape is dense: "ba" and "da", each with a byte
+/// changed, were both "ca". Then a structure that was right was called wrong. Now each absent key is there once.
+#[test]
+fn a_right_structure_is_right_on_every_shape_of_made_keys() {
+    let (_directory, [kvb]) = names(["x.kvb"]);
+    for shape in ["uuid", "words", "urls", "paths", "dense", "sparse", "clustered", "zipf"] {
+        done(&["gen", &kvb, "--keys", shape, "-n", sized("2K", "20K"), "--values", "none"]);
+        all_steps_are_right(&kvb);
+    }
+    // As few pairs as there can be: new keys are more than those that are there.
+    done(&["gen", &kvb, "--keys", "words", "-n", "1"]);
+    all_steps_are_right(&kvb);
+}
+
+/// The paths under a directory of the sources, and what the Markdown files there contain.
+fn paths_and_words(directory: &Path, paths: &mut String, words: &mut String) {
+    for entry in std::fs::read_dir(directory).unwrap().flatten() {
+        let path = entry.path();
+        paths.push_str(&format!("{}\n", path.display()));
+        if path.is_dir() {
+            paths_and_words(&path, paths, words);
+        } else if path.extension().is_some_and(|end| end == "md") {
+            words.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+/// The same on real keys: words of the documentation, paths of the sources, the lines of a lock file as a column.
+#[test]
+fn a_right_structure_is_right_on_real_files() {
+    let (_directory, [words, paths, lines]) = names(["words.txt", "paths.txt", "lines.csv"]);
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let (mut all_paths, mut all_words) = (String::new(), String::new());
+    for directory in ["docs", "crates", "xtask"] {
+        paths_and_words(&root.join(directory), &mut all_paths, &mut all_words);
+    }
+    let lock = std::fs::read_to_string(root.join("Cargo.lock")).unwrap();
+    let quoted = |line: &str| format!("\"{}\"\n", line.replace('"', "\"\""));
+    for (file, content) in
+        [(words, all_words), (paths, all_paths), (lines, lock.lines().map(quoted).collect())]
+    {
+        std::fs::write(&file, content).unwrap();
+        all_steps_are_right(&file);
+    }
 }
