@@ -108,6 +108,9 @@ pub(crate) fn fetch_inner(node: Node<'_>, slot: Slot, share: Share) {
     let at = node.address();
     prefetch::read(at.wrapping_add(slot.record_at(share)));
     (0..5).for_each(|line| prefetch::read(at.wrapping_add(64 * line)));
+    if let Some(ends) = slot.ends() {
+        (0..4).for_each(|line| prefetch::read(at.wrapping_add(ends + 64 * line)));
+    }
 }
 
 /// Fetches where a leaf's appended records are.

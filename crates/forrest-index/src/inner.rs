@@ -1,7 +1,7 @@
 //! Inner nodes: up to 64 children, searched by comparing four bytes of every separator at once.
 //!
 //! ```text
-//! 0     head      Head, one line
+//! 0     head      Head, one line, with the first bytes of the prefix
 //! 64    heads     64 x i32: of each separator the four bytes after the prefix, with the top bit flipped so
 //!                 that signed comparison orders them; unused ones are i32::MAX
 //! 320   slots     n x u64, atomic: the children
@@ -16,13 +16,18 @@ use crate::arena::{self, LINE_BYTES, Supply};
 use crate::key::{Key, Pieces};
 use crate::node::{Common, Node, Share, Slot};
 use crate::simd::{Base, HEADS, Isa};
-use std::cmp::Ordering::{Equal, Greater, Less};
+use forrest_machine::prefetch;
+use std::cmp::Ordering::{Equal, Less};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most children.
 pub(crate) const CHILDREN_MAX: usize = HEADS;
 /// A node is split where its separators take more without their common prefix, in bytes, if it has children enough.
 const SEPARATOR_BYTES_MAX: usize = 16 << 10;
+
+/// Most lines of separators that are fetched before they are compared.
+const FETCHED_LINES_MAX: usize = 8;
 
 const HEADS_AT: usize = 64;
 const SLOTS_AT: usize = HEADS_AT + 4 * HEADS;
@@ -34,8 +39,11 @@ struct Head {
     prefix_len: u16,
     children: u16,
     lines: u16,
-    _rest: [u16; 17],
+    /// The prefix after its first word, as far as it fits, so that most are compared without another line.
+    rest: [u8; REST],
 }
+/// Bytes of a prefix after its first word that are in the head.
+const REST: usize = 34;
 #[cfg(not(feature = "loom"))]
 const _: () = assert!(size_of::<Head>() == HEADS_AT);
 
@@ -113,7 +121,8 @@ impl<'g> InnerNode<'g> {
             to.add(after).copy_from_nonoverlapping(self.0.address().add(after), len);
             to.add(SLOTS_AT + 8 * index).cast::<u64>().write(child.0);
         }
-        Some(Slot::of_inner(handle, SLOTS_AT, self.children()))
+        let has_runs = has_runs(&self.heads()[..self.children() - 1]);
+        Some(Slot::of_inner(handle, SLOTS_AT, self.children(), has_runs))
     }
 
     fn bytes_at(self) -> usize {
@@ -142,6 +151,16 @@ impl<'g> InnerNode<'g> {
         unsafe { self.0.bytes(self.bytes_at() + from, self.end(index) - from) }
     }
 
+    /// Fetches separators, which are side by side, without the prefix: their first lines.
+    #[inline(always)]
+    fn fetch_suffixes(self, run: &Range<usize>) {
+        let begin =
+            if run.start == 0 { usize::from(self.head().prefix_len) } else { self.end(run.start - 1) };
+        let end = self.end(run.end - 1).min(begin + FETCHED_LINES_MAX * LINE_BYTES);
+        let bytes = self.0.address().wrapping_add(self.bytes_at());
+        (begin..end).step_by(LINE_BYTES).for_each(|at| prefetch::read(bytes.wrapping_add(at)));
+    }
+
     /// A separator.
     pub(crate) fn separator(self, index: usize) -> Pieces<'g> {
         Pieces([self.prefix(), self.suffix(index)])
@@ -162,6 +181,26 @@ impl<'g> InnerNode<'g> {
     pub(crate) unsafe fn route_by<I: Isa>(self, key: &Key<'_>) -> usize {
         // SAFETY: the processor has `I`, as this function requires.
         unsafe { self.below::<I>(key, true) }
+    }
+
+    /// As [`InnerNode::route_by`], if the heads alone show the child. Otherwise, the separators that have the key's
+    /// head, fetched for [`InnerNode::route_among`].
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    #[inline(always)]
+    pub(crate) unsafe fn route_by_heads<I: Isa>(self, key: &Key<'_>) -> Result<usize, Range<usize>> {
+        // SAFETY: the processor has `I`, as this function requires.
+        let run = unsafe { self.rank_by_heads::<I>(key) };
+        if let Err(run) = &run {
+            self.fetch_suffixes(run);
+        }
+        run
+    }
+
+    /// The child that a key belongs to, if it is the one before one of these separators or the one after them.
+    pub(crate) fn route_among(self, run: Range<usize>, key: &Key<'_>) -> usize {
+        self.among_equals(run, &key.bytes[usize::from(self.head().prefix_len)..], true)
     }
 
     /// How far a key is into the range of its child.
@@ -195,29 +234,47 @@ impl<'g> InnerNode<'g> {
     /// The processor has the instruction set.
     #[inline(always)]
     unsafe fn below<I: Isa>(self, key: &Key<'_>, or_equal: bool) -> usize {
+        // SAFETY: the processor has `I`, as this function requires.
+        match unsafe { self.rank_by_heads::<I>(key) } {
+            Ok(rank) => rank,
+            Err(run) => {
+                self.fetch_suffixes(&run);
+                self.among_equals(run, &key.bytes[usize::from(self.head().prefix_len)..], or_equal)
+            }
+        }
+    }
+
+    /// How many separators are below the key, if their heads show it; or those that have the key's head.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    #[inline(always)]
+    unsafe fn rank_by_heads<I: Isa>(self, key: &Key<'_>) -> Result<usize, Range<usize>> {
         let head = self.head();
         let len = usize::from(head.prefix_len);
-        if len > 0 {
-            match key.against_prefix(head.prefix_word, self.prefix()) {
-                Equal => {}
-                Less => return 0,
-                Greater => return self.children() - 1,
-            }
+        if len > 0 && !key.begins_with(head.prefix_word, &head.rest, len, || self.prefix()) {
+            return Ok(if *key.bytes < *self.prefix() { 0 } else { self.children() - 1 });
         }
         let wanted = signed(key.head(len));
         // SAFETY: the processor has `I`, as this function requires.
         let rank = unsafe { I::rank(self.heads(), wanted) };
         // Heads beyond the separators are the greatest of all, so `rank` is below HEADS in any case.
         if rank + 1 < self.children() && self.heads()[rank % HEADS] == wanted {
-            return self.among_equals(rank, wanted, &key.bytes[len..], or_equal);
+            return Err(self.run(rank, wanted));
         }
-        rank
+        Ok(rank)
+    }
+
+    /// The separators from `first` on that have a head.
+    #[inline(never)]
+    fn run(self, first: usize, head: i32) -> Range<usize> {
+        let equals = self.heads()[first..self.children() - 1].iter().take_while(|&&h| h == head).count();
+        first..first + equals
     }
 
     #[inline(never)]
-    fn among_equals(self, first: usize, head: i32, suffix: &[u8], or_equal: bool) -> usize {
-        let equals = self.heads()[first..self.children() - 1].iter().take_while(|&&h| h == head).count();
-        let (mut from, mut to) = (first, first + equals);
+    fn among_equals(self, run: Range<usize>, suffix: &[u8], or_equal: bool) -> usize {
+        let (mut from, mut to) = (run.start, run.end);
         while from < to {
             let middle = (from + to) / 2;
             let order = self.suffix(middle).cmp(suffix);
@@ -260,7 +317,7 @@ impl<'s> Children<'s> {
     }
 
     /// Appends children `range` of a node; `before` separates the first from the children already here.
-    pub(crate) fn extend(&mut self, node: InnerNode<'s>, range: std::ops::Range<usize>, before: Pieces<'s>) {
+    pub(crate) fn extend(&mut self, node: InnerNode<'s>, range: Range<usize>, before: Pieces<'s>) {
         let first = range.start;
         for index in range {
             let separator = if index == first { before } else { node.separator(index - 1) };
@@ -281,7 +338,7 @@ impl<'s> Children<'s> {
     }
 
     /// Length of what the separators of a node of children `range` have in common.
-    fn prefix_len(&self, range: &std::ops::Range<usize>) -> usize {
+    fn prefix_len(&self, range: &Range<usize>) -> usize {
         match range.len() {
             0..=2 => 0,
             _ => self.before[range.start + 1].common_prefix(self.before[range.end - 1]),
@@ -290,7 +347,7 @@ impl<'s> Children<'s> {
 
     /// True if a node should not have children `range`, because their separators take more than these bytes without
     /// their common prefix. Three children may be together whatever their separators take.
-    fn takes_more(&self, range: std::ops::Range<usize>, bytes_max: usize) -> bool {
+    fn takes_more(&self, range: Range<usize>, bytes_max: usize) -> bool {
         let separators = range.len() - 1;
         let bytes: usize = self.before[range.start + 1..range.end].iter().map(|before| before.len()).sum();
         separators > 2 && bytes > bytes_max && bytes - separators * self.prefix_len(&range) > bytes_max
@@ -321,13 +378,7 @@ impl<'s> Children<'s> {
     }
 
     /// Builds a node of children `range`. `None` if there is no memory.
-    pub(crate) fn build(
-        &self,
-        supply: Supply<'_>,
-        era: u64,
-        level: u8,
-        range: std::ops::Range<usize>,
-    ) -> Option<Slot> {
+    pub(crate) fn build(&self, supply: Supply<'_>, era: u64, level: u8, range: Range<usize>) -> Option<Slot> {
         let n = range.len();
         debug_assert!((1..=CHILDREN_MAX).contains(&n));
         let prefix_len = self.prefix_len(&range);
@@ -345,7 +396,7 @@ impl<'s> Children<'s> {
             prefix_len: prefix_len as u16,
             children: n as u16,
             lines: lines as u16,
-            _rest: [0; 17],
+            rest: prefix.split_at(prefix_len.min(8)).1.start(),
         };
         // SAFETY: the block was allocated above and is not linked; all offsets are below `total`.
         unsafe {
@@ -365,6 +416,11 @@ impl<'s> Children<'s> {
             }
             base.add(HEADS_AT).cast::<[i32; HEADS]>().write(heads);
         }
-        Some(Slot::of_inner(handle, SLOTS_AT, n))
+        Some(Slot::of_inner(handle, SLOTS_AT, n, has_runs(&heads[..n - 1])))
     }
+}
+
+/// Whether heads that are next to each other are equal, so that whole separators are compared.
+fn has_runs(heads: &[i32]) -> bool {
+    heads.windows(2).any(|pair| pair[0] == pair[1])
 }

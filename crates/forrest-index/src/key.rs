@@ -53,6 +53,29 @@ impl<'k> Key<'k> {
         self.bytes.cmp(prefix)
     }
 
+    /// True if the key begins with a prefix of `len` bytes. `word` is its first word, `rest` has the bytes after it as
+    /// far as they fit, and `prefix` is asked for all of them.
+    #[inline(always)]
+    pub(crate) fn begins_with<'p>(
+        &self,
+        word: u64,
+        rest: &[u8],
+        len: usize,
+        prefix: impl FnOnce() -> &'p [u8],
+    ) -> bool {
+        if self.bytes.len() < len {
+            return false;
+        }
+        let differs = (self.word ^ word).checked_shr(64 - 8 * len.min(8) as u32).unwrap_or(0);
+        if differs != 0 || len <= 8 {
+            return differs == 0;
+        }
+        match rest.get(..len - 8) {
+            Some(rest) => self.bytes[8..len] == *rest,
+            None => self.bytes[..len] == *prefix(),
+        }
+    }
+
     /// True if the key begins with the prefix.
     #[inline(always)]
     pub(crate) fn has_prefix(&self, word: u64, prefix: &[u8]) -> bool {

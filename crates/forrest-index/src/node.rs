@@ -53,9 +53,22 @@ impl Slot {
         Slot(u64::from(handle) | (records as u64) << 32 | u64::from(free) << 47 | (len as u64) << 48)
     }
 
-    /// `slots` is their offset in bytes.
-    pub(crate) fn of_inner(handle: Handle, slots: usize, children: usize) -> Slot {
-        Slot::of_leaf(handle, slots / UNIT, children * size_of::<u64>() / UNIT, false)
+    /// `slots` is their offset in bytes; `runs` says that some separators have the same head.
+    pub(crate) fn of_inner(handle: Handle, slots: usize, children: usize, runs: bool) -> Slot {
+        Slot::of_leaf(handle, slots / UNIT, children * size_of::<u64>() / UNIT, runs)
+    }
+
+    /// Offset of the ends of the separators of an inner node, if some of them have the same head.
+    #[inline(always)]
+    pub(crate) fn ends(self) -> Option<usize> {
+        self.in_stages().then(|| self.extent())
+    }
+
+    /// Whether a search in the child reads what it finds by what it read before: separators with the same head, records
+    /// by a table of offsets. So those of several keys are read side by side.
+    #[inline(always)]
+    pub(crate) fn in_stages(self) -> bool {
+        self.0 >> 47 & 1 == 1
     }
 
     #[inline(always)]
@@ -74,7 +87,7 @@ impl Slot {
     pub(crate) fn offset_at(self, share: Share) -> Option<usize> {
         // After a head of one line there are a tag of one byte and an offset of two for each record.
         let built = (self.records() * UNIT).saturating_sub(LINE_BYTES) / 3;
-        (self.0 >> 47 & 1 == 1).then(|| LINE_BYTES + built + 2 * share.of(built))
+        self.in_stages().then(|| LINE_BYTES + built + 2 * share.of(built))
     }
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use crate::inner::InnerNode;
 use crate::key::Key;
 use crate::leaf::found::Found;
 use crate::leaf::{Cell, Leaf};
-use crate::node::{Node, Share};
+use crate::node::{Node, Share, Slot};
 use crate::simd::{Isa, dispatch};
 use crate::tree::Reader;
 use crate::value::Value;
@@ -67,7 +67,7 @@ impl Reader {
             let key = key.as_ref();
             (at.key, at.hash) = (Key::new(key), hash::hash(key));
         }
-        descend_all(&self.tree, all, &guard);
+        descend_all(&self.tree, root, all, &guard);
         for (i, at) in all.iter().enumerate() {
             see(i, descent::find_in(Leaf::new(at.node), at.share, &at.key, at.hash).and_then(Found::of));
         }
@@ -83,30 +83,69 @@ struct At<'k, 'g> {
     node: Node<'g>,
 }
 
-/// Descends with all keys at once, one level at a time, and prefetches the next node of each.
+/// Descends with all keys at once, one level at a time, and fetches the next node of each. Where heads do not show the
+/// child of a key, its separators are fetched too, and compared after the heads of all keys. So keys wait side by side,
+/// not one after the other. The same holds for the records of leaves in the free form.
 ///
 /// # Safety
 /// The processor has the instruction set `I`.
 #[inline(always)]
-unsafe fn descend_all_by<'g, I: Isa>(tree: &TreeInner, all: &mut [At<'_, 'g>], guard: &'g Guard) {
+unsafe fn descend_all_by<'g, I: Isa>(tree: &TreeInner, root: Slot, all: &mut [At<'_, 'g>], guard: &'g Guard) {
     let Some(first) = all.first() else { return };
+    let mut in_stages = root.in_stages();
     for level in (0..first.node.level()).rev() {
-        for at in &mut *all {
-            let inner = InnerNode::new(at.node);
-            // SAFETY: the processor has `I`: `dispatch!` selects only instruction sets that it detected.
-            let index = unsafe { inner.route_by::<I>(&at.key) };
-            let slot = inner.child(index);
-            at.node = tree.node(slot, guard);
-            at.share = inner.share(index, &at.key);
-            if level == 0 {
-                descent::fetch(at.node, slot, at.share);
-            } else {
-                descent::fetch_inner(at.node, slot, at.share);
+        let mut reached = false;
+        if in_stages {
+            let mut runs = [const { (0, 0..0) }; SIDE_BY_SIDE];
+            let mut waiting = 0;
+            for (number, at) in all.iter_mut().enumerate() {
+                // SAFETY: the processor has `I`: `dispatch!` selects only instruction sets that it detected.
+                match unsafe { InnerNode::new(at.node).route_by_heads::<I>(&at.key) } {
+                    Ok(index) => reached |= at.step(tree, level, index, guard),
+                    Err(run) => {
+                        runs[waiting] = (number, run);
+                        waiting += 1;
+                    }
+                }
+            }
+            for (number, run) in &runs[..waiting] {
+                let at = &mut all[*number];
+                let index = InnerNode::new(at.node).route_among(run.clone(), &at.key);
+                reached |= at.step(tree, level, index, guard);
+            }
+        } else {
+            for at in &mut *all {
+                // SAFETY: as above.
+                let index = unsafe { InnerNode::new(at.node).route_by::<I>(&at.key) };
+                reached |= at.step(tree, level, index, guard);
             }
         }
+        in_stages = reached;
+    }
+    if in_stages {
+        // SAFETY: as above.
+        all.iter().for_each(|at| unsafe { Leaf::new(at.node).fetch_record::<I>(at.hash) });
+    }
+}
+
+impl<'g> At<'_, 'g> {
+    /// Goes on to a child, and fetches it; returns whether that is to be searched in stages.
+    #[inline(always)]
+    fn step(&mut self, tree: &TreeInner, level: u8, index: usize, guard: &'g Guard) -> bool {
+        let inner = InnerNode::new(self.node);
+        let slot = inner.child(index);
+        self.node = tree.node(slot, guard);
+        self.share = inner.share(index, &self.key);
+        if level == 0 {
+            descent::fetch(self.node, slot, self.share);
+        } else {
+            descent::fetch_inner(self.node, slot, self.share);
+        }
+        slot.in_stages()
     }
 }
 
 dispatch! {
-    fn descend_all<'g>(tree: &TreeInner, all: &mut [At<'_, 'g>], guard: &'g Guard) -> () = descend_all_by
+    fn descend_all<'g>(tree: &TreeInner, root: Slot, all: &mut [At<'_, 'g>], guard: &'g Guard) -> ()
+        = descend_all_by
 }

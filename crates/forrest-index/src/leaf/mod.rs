@@ -538,13 +538,19 @@ impl<'g> Leaf<'g> {
     /// A built record by number.
     #[inline(always)]
     fn built_record(self, number: usize) -> Record<'g> {
+        let offset = self.built_at(number);
+        if self.is_free_form() { self.free_record(offset) } else { self.fixed_record(offset) }
+    }
+
+    /// Where a built record is.
+    #[inline(always)]
+    fn built_at(self, number: usize) -> usize {
         debug_assert!(number < self.built());
         let head = self.head();
         if self.is_free_form() {
-            let offset = HEAD_BYTES + self.built() + self.built() % 2 + 2 * number;
-            self.free_record(self.u16_at(offset) * UNIT)
+            self.u16_at(HEAD_BYTES + self.built() + self.built() % 2 + 2 * number) * UNIT
         } else {
-            self.fixed_record(usize::from(head.records) * UNIT + number * usize::from(head.stride))
+            usize::from(head.records) * UNIT + number * usize::from(head.stride)
         }
     }
 
@@ -667,6 +673,25 @@ impl<'g> Leaf<'g> {
             }
         }
         self.find_among(&key.bytes[prefix_len..], tag, appended, u128::from(near) << guess)
+    }
+
+    /// Fetches the record that [`Leaf::find`] most likely compares first, in the free form. The head and the tags have
+    /// arrived.
+    ///
+    /// # Safety
+    /// The processor has the instruction set `I`.
+    #[inline(always)]
+    pub(crate) unsafe fn fetch_record<I: Isa>(self, hash: u64) {
+        if !self.is_free_form() {
+            return;
+        }
+        // SAFETY: the processor has `I`, as this function requires.
+        let among = unsafe { self.matches::<I>(tag_of(hash)) };
+        if among != 0 {
+            let record = self.0.address().wrapping_add(self.built_at(among.trailing_zeros() as usize));
+            prefetch::read(record);
+            prefetch::read(record.wrapping_add(crate::arena::LINE_BYTES));
+        }
     }
 
     /// The cell of a suffix among the appended records whose tags matched and among all built ones, `near` first.
