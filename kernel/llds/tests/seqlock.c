@@ -70,6 +70,15 @@ struct test {
 	char wrong[256];
 };
 
+/* Rarely lets a writer run, in the middle of a read; see ../user/os_user.h. */
+void llds_os_pause(void)
+{
+	static uint64_t state = 1;
+
+	if (next_random(&state) >> 54 == 0)
+		sched_yield();
+}
+
 /* The effect of a change on the keys of a pair: words of the value, or 0. */
 static uint32_t change_of(uint32_t pair, uint32_t change)
 {

@@ -145,8 +145,8 @@ impl<'a> Bench<'a> {
         let mut compiler = self.workspace.command(&self.compiler);
         compiler.args(["-O1", "-static", "-pthread", "-Wall", "-Wextra", "-Wno-missing-field-initializers"]);
         compiler.arg("-o").arg(self.folder.join("checks")).args(files(&tests, "c")?);
-        // The reader of mappings that the engine's own tests have.
-        compiler.arg(self.sources().join("user/mapped.c"));
+        // The reader of mappings that the engine's own tests have, with its pauses.
+        compiler.arg("-DLLDS_OS_PAUSES").arg(self.sources().join("user/mapped.c"));
         build(&mut compiler, Warnings::Fail)?;
         fs::copy(tests.join("blocker/blocker.ko"), self.folder.join("blocker.ko"))
             .map_err(|error| told(&tests, &error))?;
