@@ -49,21 +49,30 @@ pub(crate) struct Compared {
     pub(crate) disturbed: usize,
     /// Whether there were too many of these.
     pub(crate) gave_up: bool,
+    /// Whether the steps that only read were measured in turns, and insertion once in a process.
+    #[serde(skip)]
+    by_turns: bool,
 }
 
 impl Compared {
     /// The verdict over all figures.
     pub(crate) fn verdict(&self) -> Verdict {
-        Verdict::of_all(self.judged.values().map(|judged| Verdict::of(judged.as_ref())))
+        Verdict::of_all(self.judged.iter().filter_map(|(name, judged)| self.counts(name, judged.as_ref())))
+    }
+
+    /// What a figure adds to the verdict. Beside medians of turns, an insertion that shows no difference adds nothing:
+    /// it is measured once in a process, so its interval is wide.
+    pub(crate) fn counts(&self, name: &str, judged: Option<&Judged>) -> Option<Verdict> {
+        let verdict = Verdict::of(judged);
+        let is_aside = self.by_turns && name == "insert_ns" && verdict == Verdict::Inconclusive;
+        (!is_aside).then_some(verdict)
     }
 }
 
 /// Compares. It fails if an arm fails.
 pub(crate) fn compare(sides: &mut Sides, plan: Plan, walk: &Walk) -> io::Result<Compared> {
     let mut blocks: BTreeMap<String, Vec<Block>> = BTreeMap::new();
-    // With turns, all other figures are medians. Insertion is measured once per process, too noisy beside them.
     let by_turns = sides.jobs.iter().any(|job| job.turns > 1);
-    let is_judged = |name: &str| !(by_turns && name == "insert_ns");
     let (mut done, mut disturbed) = (0, 0);
     while done < plan.blocks && disturbed <= plan.blocks {
         // A repeated block has a new number, so it gets other data.
@@ -71,12 +80,12 @@ pub(crate) fn compare(sides: &mut Sides, plan: Plan, walk: &Walk) -> io::Result<
         let before = machine::stolen();
         let [a, b] = block(sides, mix(plan.seed ^ mix(number)), walk)?;
         let stolen = before.zip(machine::stolen()).map(|(before, after)| after.percent_since(before));
-        let arms = a.iter().chain(&b).map(|figures| disturbed_percent(figures, is_judged));
+        let arms = a.iter().chain(&b).map(|figures| disturbed_percent(figures));
         if arms.chain([stolen]).flatten().any(|percent| percent > plan.disturbed_percent_max) {
             disturbed += 1;
             continue;
         }
-        for name in a[0].values.keys().filter(|name| is_judged(name)) {
+        for name in a[0].values.keys() {
             let time = |figures: &Figures| time(name, *figures.values.get(name)?);
             if let (Some((name, first)), Some((_, second)), Some((_, third)), Some((_, fourth))) =
                 (time(&a[0]), time(&a[1]), time(&b[0]), time(&b[1]))
@@ -94,7 +103,7 @@ pub(crate) fn compare(sides: &mut Sides, plan: Plan, walk: &Walk) -> io::Result<
     if gave_up {
         judged.iter_mut().flatten().for_each(|one| one.verdict = Verdict::Inconclusive);
     }
-    Ok(Compared { judged: names.into_iter().zip(judged).collect(), blocks, disturbed, gave_up })
+    Ok(Compared { judged: names.into_iter().zip(judged).collect(), blocks, disturbed, gave_up, by_turns })
 }
 
 /// A figure as a time for an operation, with its name; `None` if it is none. The longest time of an operation is that
@@ -108,8 +117,8 @@ fn time(name: &str, value: f64) -> Option<(String, f64)> {
 
 /// The greatest share that others had of the time of a judged figure, in percent. Builds that do not report it for each
 /// figure have one for all.
-fn disturbed_percent(figures: &Figures, is_judged: impl Fn(&str) -> bool) -> Option<f64> {
-    let judged = figures.disturbed.iter().filter(|(name, _)| is_judged(name) && time(name, 1.0).is_some());
+fn disturbed_percent(figures: &Figures) -> Option<f64> {
+    let judged = figures.disturbed.iter().filter(|(name, _)| time(name, 1.0).is_some());
     match figures.disturbed.is_empty() {
         true => figures.values.get("disturbed_percent").copied(),
         false => judged.map(|(_, share)| *share).reduce(f64::max),

@@ -141,21 +141,30 @@ fn of_subjects(options: &Compare) -> io::Result<Verdict> {
 /// Prints a comparison. Returns the verdict over all figures.
 fn print(out: &mut impl Write, compared: &Compared) -> io::Result<Verdict> {
     if compared.disturbed > 0 {
-        let end = if compared.gave_up { "; too many, so the result is inconclusive" } else { "" };
-        writeln!(out, "blocks repeated because other processes used the CPU: {}{end}", compared.disturbed)?;
+        writeln!(out, "blocks repeated because other processes used the CPU: {}", compared.disturbed)?;
     }
-    let judged = compared.judged.iter().map(|(name, judged)| (name.as_str(), judged.as_ref()));
+    if compared.gave_up {
+        writeln!(
+            out,
+            "too many, so the result is inconclusive, and the figures below are of fewer blocks. Stop what else runs here, \
+             or measure with --clock cpu, or allow more with --disturbed PERCENT"
+        )?;
+    }
+    let judged = compared
+        .judged
+        .iter()
+        .map(|(name, judged)| (name.as_str(), judged.as_ref(), compared.counts(name, judged.as_ref())));
     print_figures(out, judged)
 }
 
 fn print_figures<'a>(
     out: &mut impl Write,
-    figures: impl Iterator<Item = (&'a str, Option<&'a Judged>)>,
+    figures: impl Iterator<Item = (&'a str, Option<&'a Judged>, Option<Verdict>)>,
 ) -> io::Result<Verdict> {
     writeln!(out, "\n{:42}{:>8}  {:17}{:>8}{:>8}  b is", "", "b / a", "  interval", "floor", "blocks")?;
     let mut verdicts = Vec::new();
-    for (name, judged) in figures {
-        verdicts.push(Verdict::of(judged));
+    for (name, judged, counts) in figures {
+        verdicts.extend(counts);
         let Some(judged) = judged else {
             writeln!(out, "{name:42}{:>8}  too few figures, or some that are none", "-")?;
             continue;
@@ -191,7 +200,11 @@ fn of_records(a: &Path, b: &Path, margin: f64) -> io::Result<Verdict> {
     )?;
     let rounds: Vec<_> = shared.iter().map(|(_, a, b)| (a.as_slice(), b.as_slice())).collect();
     let judged = statistics::judge_apart(&rounds, margin / 100.0, BETWEEN_RUNS);
-    print_figures(&mut out, shared.iter().map(|shared| shared.0).zip(judged.iter().map(Option::as_ref)))
+    let figures = shared.iter().zip(&judged);
+    print_figures(
+        &mut out,
+        figures.map(|((name, ..), judged)| (*name, judged.as_ref(), Some(Verdict::of(judged.as_ref())))),
+    )
 }
 
 /// Compares a subject with itself, and with itself made slower, again and again; true if the verdict is as good as is

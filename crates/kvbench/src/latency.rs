@@ -1,6 +1,7 @@
 //! The time of each operation by itself.
 //!
-//! Closed: the clock is read before and after each operation. A stall is then the time of one operation, however many
+//! Closed: the clock is read before and after each operation. What is done between two stretches of operations, such as
+//! giving up a guard and taking the next one, is part of the operation after it. A stall is then the time of one operation, however many
 //! would have come meanwhile. Open: operations are due at a fixed rate, and one that begins late because others took
 //! long has waited since it was due (Tene: "How not to measure latency", 2013).
 //!
@@ -24,6 +25,10 @@ pub(crate) fn histogram() -> Histogram<u64> {
 
 /// Hooks around each operation of a loop.
 pub(crate) trait Pace {
+    /// Before a stretch of operations, and what it needs.
+    #[inline]
+    fn stretch(&mut self) {}
+
     /// Before it begins.
     #[inline]
     fn before(&mut self) {}
@@ -55,6 +60,8 @@ pub(crate) struct Stopwatch<N = fn() -> u64> {
     /// What the running one is counted from, and when the last one had ended.
     from: u64,
     ended: u64,
+    /// Whether the next operation is counted from the end of the last one, in a closed loop.
+    goes_on: bool,
     each: [Histogram<u64>; Op::SORTS.len()],
 }
 
@@ -63,7 +70,7 @@ impl<N: Fn() -> u64> Stopwatch<N> {
     pub(crate) fn new(now: N, rate: Option<u64>) -> Self {
         let every_ns = rate.map(|rate| 1e9 / rate as f64);
         let each = std::array::from_fn(|_| histogram());
-        Stopwatch { now, every_ns, began: 0, done: 0, from: 0, ended: 0, each }
+        Stopwatch { now, every_ns, began: 0, done: 0, from: 0, ended: 0, goes_on: false, each }
     }
 
     /// The figures under a name: of each sort of operation that there was, if there are several by its own name; and
@@ -88,12 +95,21 @@ impl<N: Fn() -> u64> Stopwatch<N> {
 
 impl<N: Fn() -> u64> Pace for Stopwatch<N> {
     #[inline]
+    fn stretch(&mut self) {
+        if self.done == 0 {
+            self.ended = (self.now)();
+        }
+        self.goes_on = true;
+    }
+
+    #[inline]
     fn before(&mut self) {
         let mut now = (self.now)();
         if self.done == 0 {
             self.began = now;
         }
         self.from = match self.every_ns {
+            None if std::mem::take(&mut self.goes_on) => self.ended,
             None => now,
             Some(every) => {
                 let due = self.began + (self.done as f64 * every) as u64;
@@ -117,6 +133,28 @@ impl<N: Fn() -> u64> Pace for Stopwatch<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    /// A guard that takes long was in no time.
+    #[test]
+    fn what_is_between_two_stretches_is_counted() {
+        let clock = Cell::new(0);
+        let mut each = Stopwatch::new(|| clock.get(), None);
+        let pass = |ns| clock.set(clock.get() + ns);
+        for _ in 0..2 {
+            each.stretch();
+            pass(500);
+            for _ in 0..3 {
+                each.before();
+                pass(10);
+                each.after(Op::Get);
+            }
+            pass(7);
+        }
+        let times: Vec<_> =
+            each.each[Op::Get.sort()].iter_recorded().map(|at| at.value_iterated_to()).collect();
+        assert_eq!(times, [10, 510, 517]);
+    }
 
     #[test]
     fn sorts_are_told_apart_where_there_are_several() {

@@ -363,6 +363,7 @@ fn stretch<K: Kind>(
 fn operate<K: Kind, S: Subject<K>>(subject: &mut S, work: &Operations<K>, pace: &mut impl Pace) -> Timed {
     let (watch, mut sum) = (Watch::start(), 0);
     for session in sessions(work.ops.len()) {
+        pace.stretch();
         // Which of the two it is, the compiler sees.
         sum = if let Some(writer) = subject.shared_writer() {
             stretch(&mut Both(subject.reader(), writer), work, session, pace, sum)
