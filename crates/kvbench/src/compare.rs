@@ -80,7 +80,7 @@ pub(crate) fn compare(sides: &mut Sides, plan: Plan, walk: &Walk) -> io::Result<
         let before = machine::stolen();
         let [a, b] = block(sides, mix(plan.seed ^ mix(number)), walk)?;
         let stolen = before.zip(machine::stolen()).map(|(before, after)| after.percent_since(before));
-        let arms = a.iter().chain(&b).map(|figures| disturbed_percent(figures));
+        let arms = a.iter().chain(&b).map(disturbed_percent);
         if arms.chain([stolen]).flatten().any(|percent| percent > plan.disturbed_percent_max) {
             disturbed += 1;
             continue;

@@ -1,4 +1,4 @@
-//! Tables of what was counted, of at most 100 columns: the memory of each structure, and the events of each step.
+//! Tables of what was counted, of at most 80 columns: the memory of each structure, and the events of each step.
 
 use crate::counters::{Event, IPC};
 use crate::runner;
@@ -6,21 +6,18 @@ use crate::tables::{COLUMNS, Column, Group, NAME_WIDTH, label, print_row};
 use std::io::{self, Write};
 
 const MEMORY: [Column<'_>; 6] = [
-    ("live", 10, "live_bytes_per_key"),
-    ("peak live", 12, "peak_live_bytes_per_key"),
-    ("heap", 10, "heap_bytes_per_key"),
-    ("resident", 12, "resident_bytes_per_key"),
-    ("peak res.", 12, "peak_resident_bytes_per_key"),
-    ("% huge", 10, "resident_huge_percent"),
+    ("live", 7, "live_bytes_per_key"),
+    ("peak live", 11, "peak_live_bytes_per_key"),
+    ("heap", 8, "heap_bytes_per_key"),
+    ("resident", 10, "resident_bytes_per_key"),
+    ("peak res.", 11, "peak_resident_bytes_per_key"),
+    ("% huge", 8, "resident_huge_percent"),
 ];
 
 /// Prints what each structure took, and the most that it took while it was built.
 pub(crate) fn print_memory(out: &mut impl Write, group: &Group) -> io::Result<()> {
     let (keys, kind) = (runner::keys(group.keys), group.kind.name());
-    writeln!(
-        out,
-        "\nmemory, {keys} pairs of kind {kind}: bytes per key, and how much of resident is on huge pages"
-    )?;
+    writeln!(out, "\nmemory, {keys} pairs of kind {kind}: bytes per key; % of resident on huge pages")?;
     print_table(out, group, &MEMORY, str::to_owned)
 }
 

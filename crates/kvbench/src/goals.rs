@@ -251,6 +251,9 @@ pub(crate) fn conclude(
     Ok(failures == 0)
 }
 
+/// Columns of a goal's title.
+const TITLE_WIDTH: usize = 41;
+
 /// The goals and their verdicts.
 fn print(out: &mut impl Write, goals: &[Goal]) -> io::Result<()> {
     let mut heading = ("", 0, None);
@@ -269,7 +272,12 @@ fn print(out: &mut impl Write, goals: &[Goal]) -> io::Result<()> {
         let (measured, unit) = (number(goal.measured), goal.unit);
         let wanted = format!("{words} {}{unit}", number(goal.goal));
         let verdict = if goal.holds { "holds" } else { "missed" };
-        writeln!(out, "  {:60}{:>11}  {wanted:17} {verdict}", goal.title, format!("{measured}{unit}"))?;
+        // A long title has a line of its own.
+        let title = match goal.title.len() {
+            ..TITLE_WIDTH => goal.title.as_str(),
+            _ => writeln!(out, "  {}", goal.title).map(|()| "")?,
+        };
+        writeln!(out, "  {title:TITLE_WIDTH$}{:>10}  {wanted:17} {verdict}", format!("{measured}{unit}"))?;
     }
     let held = goals.iter().filter(|goal| goal.holds).count();
     if !goals.is_empty() {

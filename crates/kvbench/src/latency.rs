@@ -1,9 +1,9 @@
 //! The time of each operation by itself.
 //!
 //! Closed: the clock is read before and after each operation. What is done between two stretches of operations, such as
-//! giving up a guard and taking the next one, is part of the operation after it. A stall is then the time of one operation, however many
-//! would have come meanwhile. Open: operations are due at a fixed rate, and one that begins late because others took
-//! long has waited since it was due (Tene: "How not to measure latency", 2013).
+//! giving up a guard and taking the next one, is part of the operation after it. A stall is then the time of one
+//! operation, however many would have come meanwhile. Open: operations are due at a fixed rate, and one that begins
+//! late because others took long has waited since it was due (Tene: "How not to measure latency", 2013).
 //!
 //! Reading the clock is part of each time; what that is, the subject that does nothing shows.
 

@@ -70,7 +70,7 @@ impl Machine {
     pub(crate) fn lines(&self) -> String {
         let unknown = || "unknown".to_owned();
         format!(
-            "{}, {} CPUs{}, last-level cache {}, memory {}\n{}, huge pages: transparent {}, explicit {} free",
+            "{}, {} CPUs{}, last-level cache {}, memory {}\n{}\nhuge pages: transparent {}, explicit {} free",
             self.cpu.clone().unwrap_or_else(unknown),
             self.cpus,
             if self.virtual_machine == Some(true) { " (virtual)" } else { "" },

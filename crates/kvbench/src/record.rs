@@ -117,10 +117,7 @@ impl Run {
             writeln!(out, "{what}")?;
         }
         if let Some(load) = self.machine.load_1_min.filter(|load| *load > 0.5) {
-            writeln!(
-                out,
-                "the machine was busy before the run (load {load}): figures may be worse than they should be"
-            )?;
+            writeln!(out, "the machine was busy before the run (load {load}): figures may be too high")?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What people read: tables of at most 100 columns.
+//! What people read: tables of at most 80 columns.
 
 use crate::data::KindName;
 use crate::names::Name;
@@ -65,21 +65,19 @@ pub(crate) fn number(value: f64) -> String {
 pub(crate) type Column<'a> = (&'a str, usize, &'a str);
 
 /// Those of one thread.
-pub(crate) const COLUMNS: [Column<'_>; 11] = [
+pub(crate) const COLUMNS: [Column<'_>; 9] = [
     ("insert", 7, "insert_ns"),
-    ("get", 7, "get_ns"),
-    ("dep.", 7, "get_dependent_ns"),
-    ("miss", 7, "get_miss_ns"),
-    ("batch", 7, "multi_get_64_ns"),
-    ("scan50", 8, "scan_50_ns"),
-    ("iter.", 7, "iterate_ns"),
+    ("get", 6, "get_ns"),
+    ("dep.", 6, "get_dependent_ns"),
+    ("miss", 6, "get_miss_ns"),
+    ("batch", 6, "multi_get_64_ns"),
+    ("scan50", 7, "scan_50_ns"),
+    ("iter.", 6, "iterate_ns"),
     ("GB/s", 6, "iterate_gb_per_s"),
     ("remove", 7, "remove_ns"),
-    ("live", 7, "live_bytes_per_key"),
-    ("resid.", 7, "resident_bytes_per_key"),
 ];
 
-/// If other processes had the CPU for more than this share of a subject's time, in percent, the table says so.
+/// If other processes had the CPU for more than this share of a subject's time, in percent, its row has a mark.
 const DISTURBED_PERCENT: f64 = 2.0;
 
 /// Columns of a subject's name; a longer one has a line of its own.
@@ -90,28 +88,23 @@ pub(crate) fn print_group(out: &mut impl Write, group: &Group) -> io::Result<()>
     let keys = runner::keys(group.keys);
     writeln!(
         out,
-        "\n{} pairs of kind {}: ns per operation, GB of keys and values per second,",
+        "\n{} pairs of kind {}: ns per operation, GB of keys and values per second",
         keys,
         group.kind.name()
     )?;
-    writeln!(out, "bytes per key asked for (live) and occupied (resid.)")?;
     writeln!(out, "{}", head("", &COLUMNS))?;
+    let disturbed =
+        |row: &Row| row.median("disturbed_percent").is_some_and(|share| share > DISTURBED_PERCENT);
     for row in &group.rows {
-        print_row(out, &label(row.name, row.pages), &COLUMNS, |name| row.median(name))?;
+        let mark = if disturbed(row) { " *" } else { "" };
+        print_row(out, &(label(row.name, row.pages) + mark), &COLUMNS, |name| row.median(name))?;
         if row.figures.values().any(|figure| figure.rounds.len() > 1) {
             print_row(out, "  least", &COLUMNS, |name| row.figures.get(name).map(|figure| figure.min))?;
             print_row(out, "  most", &COLUMNS, |name| row.figures.get(name).map(|figure| figure.max))?;
         }
     }
-    let disturbed =
-        |row: &&Row| row.median("disturbed_percent").is_some_and(|share| share > DISTURBED_PERCENT);
-    let names: Vec<_> = group.rows.iter().filter(disturbed).map(|row| label(row.name, row.pages)).collect();
-    if !names.is_empty() {
-        writeln!(
-            out,
-            "others had the CPU for more than {DISTURBED_PERCENT}% of the time of: {}",
-            names.join(", ")
-        )?;
+    if group.rows.iter().any(disturbed) {
+        writeln!(out, "* others had the CPU for more than {DISTURBED_PERCENT} % of its time")?;
     }
     Ok(())
 }
@@ -162,7 +155,7 @@ pub(crate) fn print_row(
 }
 
 /// Columns of a line that are for figures.
-const FIGURES_WIDTH: usize = 100 - NAME_WIDTH;
+const FIGURES_WIDTH: usize = 80 - NAME_WIDTH;
 /// Ends of latencies, as columns.
 const QUANTILES: [(&str, &str); 4] =
     [("half", "_p50"), ("of 100", "_p99"), ("of 1000", "_p999"), ("longest", "_max")];
@@ -208,7 +201,8 @@ pub(crate) fn print_latencies(out: &mut impl Write, group: &Group) -> io::Result
     if names(group).any(|name| latency_of(name).is_some()) {
         writeln!(
             out,
-            "\nns of each operation by itself: half took no longer; one of 100, one of 1,000 did; the longest"
+            "\nns of each operation by itself: half took no longer; one of 100, one of 1,000\n\
+             did; the longest"
         )?;
     }
     for step in names(group).filter_map(latency_of).collect::<BTreeSet<_>>() {
@@ -221,10 +215,7 @@ pub(crate) fn print_latencies(out: &mut impl Write, group: &Group) -> io::Result
         if group.rows.iter().any(|row| row.median(&rate).is_some()) {
             columns.push(("op/s", 12, &rate));
         }
-        writeln!(
-            out,
-            "\n{step}, ns: half took no longer, one of 100, one of 1,000 took longer, the longest"
-        )?;
+        writeln!(out, "\n{step}, ns")?;
         writeln!(out, "{}", head("", &columns))?;
         for row in group.rows.iter().filter(|row| row.median(columns[0].2).is_some()) {
             print_row(out, &label(row.name, row.pages), &columns, |name| row.median(name))?;
@@ -256,7 +247,7 @@ pub(crate) fn print_threads(out: &mut impl Write, group: &Group, threads: u16) -
 }
 
 /// Steps of several threads that a table has room for.
-const THREADS_STEPS: usize = 3;
+const THREADS_STEPS: usize = 2;
 
 fn print_threads_of(
     out: &mut impl Write,
@@ -323,10 +314,11 @@ pub(crate) fn print_sweep(out: &mut impl Write, row: &Row, sizes: &[u64]) -> io:
 pub(crate) fn print_legend(out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\nget: independent lookups, which the core may overlap; dep.: each key is known only after the last\n\
-         answer; miss: keys that are not there; batch: get in batches of 64; scan50: 50 pairs from a key on;\n\
-         iter.: per pair of a full iteration; -: not offered, or left out. {EMPTY}: the loop alone.\n\
-         docs/benchmarks.md tells how each figure is taken."
+        "\nget: independent lookups, which the core may overlap; dep.: each key is known\n\
+         only after the last answer; miss: keys that are not there; batch: get in batches\n\
+         of 64; scan50: 50 pairs from a key on; iter.: per pair of a full iteration;\n\
+         -: not offered, or left out. {EMPTY}: the loop alone.\n\
+         docs/benchmarks.md describes how each figure is taken."
     )
 }
 

@@ -127,6 +127,9 @@ fn a_quick_run_measures_every_subject_and_all_agree() {
             assert_eq!(sums[&(kind, name)].len(), 1, "{kind} {name}: subjects differ");
         }
     }
+    // A terminal has 80 columns. Remarks and reasons are sentences, which it may break.
+    let wide: Vec<_> = out.lines().filter(|line| line.len() > 80 && !line.contains(": ")).collect();
+    assert!(wide.is_empty(), "{wide:#?}");
     let goals = records.iter().find(|record| record["record"] == "goals").expect("goals are recorded");
     assert!(goals["goals"].as_array().unwrap().iter().all(|goal| goal["holds"].is_boolean()));
 }
