@@ -57,7 +57,9 @@ fn few_descriptors_are_enough_for_many_tables() {
     assert!(place.shell("ulimit -n 32 && forrest verify store").ok().contains("keyspaces"));
     let stat = place.run(&["stat", "--db", "store", "-f", "jsonl"]);
     let json: serde_json::Value = serde_json::from_str(stat.ok()).unwrap();
-    assert_eq!(json["open_files"].as_u64().map(|open| open >= tables as u64), Some(true), "{json}");
+    // Not as many as before: a store that is opened may merge tables.
+    let [open, held] = ["open_files", "tables"].map(|name| json[name].as_u64());
+    assert!(held > Some(32) && open >= held, "{json}");
     // If the store has no file of its own to close, the lack of descriptors is an ordinary error.
     let mut refused = 0;
     for few in 4..12 {
