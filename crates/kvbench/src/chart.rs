@@ -51,10 +51,13 @@ pub(crate) fn colour(name: &str) -> String {
     format!("hsl({} 55% {}%)", (180 + hash % 280) % 360, 35 + hash / 1000 % 3 * 12)
 }
 
+/// The least figure that fills a chart, so that one of zeros has a scale.
+const LEAST: f64 = 1e-9;
+
 /// Bars, in the order given.
 pub(crate) fn bars(title: &str, bars: &[Bar<'_>]) -> String {
     let height = 8.0 + STEP * bars.len() as f64;
-    let most = bars.iter().map(|bar| bar.interval.1.max(bar.value)).fold(f64::MIN_POSITIVE, f64::max);
+    let most = bars.iter().map(|bar| bar.interval.1.max(bar.value)).fold(LEAST, f64::max);
     let scale = (WIDTH - NAMES - FIGURES) / most;
     let mut svg = begin(title, height);
     for (at, bar) in bars.iter().enumerate() {
@@ -255,6 +258,12 @@ mod tests {
             (widths[1] / widths[0] - 2.0).abs() < 0.01 && widths[1] * 1.1 <= WIDTH - NAMES - FIGURES + 0.1
         );
         assert!(svg.contains("a &lt; b") && svg.contains("x&amp;y") && !svg.contains("x&y"));
+    }
+
+    #[test]
+    fn bars_of_nothing_have_no_length() {
+        let svg = bars("huge", &[Bar { name: "forrest", value: 0.0, interval: (0.0, 0.0) }]);
+        assert!(svg.contains("width=\"0.0\"") && !svg.contains("NaN"), "{svg}");
     }
 
     #[test]
