@@ -241,9 +241,10 @@ fn a_full_store_says_so() {
     assert_eq!(db.stats().unwrap().keys, again);
 }
 
-/// Deletes a key that is there. Readers of other tests may keep memory from being freed for a while.
+/// Deletes a key that is there. Readers of other tests may keep memory from being freed: they read under a pin for many
+/// seconds where tests are slow.
 fn delete_one(db: &Db, key: &[u8]) -> bool {
-    for _ in 0..400 {
+    for _ in 0..12_000 {
         match db.delete(key) {
             Err(error) if error.kind() == ErrorKind::OutOfSpace => {
                 std::thread::park_timeout(std::time::Duration::from_millis(5));
