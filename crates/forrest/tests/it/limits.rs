@@ -241,8 +241,8 @@ fn a_full_store_says_so() {
     assert_eq!(db.stats().unwrap().keys, again);
 }
 
-/// Does what a full store refuses only as long as readers of other tests keep memory from being freed. They read under a
-/// pin for many seconds where tests are slow.
+/// Does what a full store refuses only as long as readers of other tests keep memory from being freed. They read under
+/// a pin for many seconds where tests are slow.
 fn after_readers<T>(mut attempt: impl FnMut() -> forrest::Result<T>) -> T {
     for _ in 0..12_000 {
         match attempt() {
