@@ -151,16 +151,6 @@ impl<'g> InnerNode<'g> {
         unsafe { self.0.bytes(self.bytes_at() + from, self.end(index) - from) }
     }
 
-    /// Fetches separators, which are side by side, without the prefix: their first lines.
-    #[inline(always)]
-    fn fetch_suffixes(self, run: &Range<usize>) {
-        let begin =
-            if run.start == 0 { usize::from(self.head().prefix_len) } else { self.end(run.start - 1) };
-        let end = self.end(run.end - 1).min(begin + FETCHED_LINES_MAX * LINE_BYTES);
-        let bytes = self.0.address().wrapping_add(self.bytes_at());
-        (begin..end).step_by(LINE_BYTES).for_each(|at| prefetch::read(bytes.wrapping_add(at)));
-    }
-
     /// A separator.
     pub(crate) fn separator(self, index: usize) -> Pieces<'g> {
         Pieces([self.prefix(), self.suffix(index)])
@@ -181,26 +171,6 @@ impl<'g> InnerNode<'g> {
     pub(crate) unsafe fn route_by<I: Isa>(self, key: &Key<'_>) -> usize {
         // SAFETY: the processor has `I`, as this function requires.
         unsafe { self.below::<I>(key, true) }
-    }
-
-    /// As [`InnerNode::route_by`], if the heads alone show the child. Otherwise, the separators that have the key's
-    /// head, fetched for [`InnerNode::route_among`].
-    ///
-    /// # Safety
-    /// The processor has the instruction set.
-    #[inline(always)]
-    pub(crate) unsafe fn route_by_heads<I: Isa>(self, key: &Key<'_>) -> Result<usize, Range<usize>> {
-        // SAFETY: the processor has `I`, as this function requires.
-        let run = unsafe { self.rank_by_heads::<I>(key) };
-        if let Err(run) = &run {
-            self.fetch_suffixes(run);
-        }
-        run
-    }
-
-    /// The child that a key belongs to, if it is the one before one of these separators or the one after them.
-    pub(crate) fn route_among(self, run: Range<usize>, key: &Key<'_>) -> usize {
-        self.among_equals(run, &key.bytes[usize::from(self.head().prefix_len)..], true)
     }
 
     /// How far a key is into the range of its child.
@@ -235,21 +205,19 @@ impl<'g> InnerNode<'g> {
     #[inline(always)]
     unsafe fn below<I: Isa>(self, key: &Key<'_>, or_equal: bool) -> usize {
         // SAFETY: the processor has `I`, as this function requires.
-        match unsafe { self.rank_by_heads::<I>(key) } {
+        match unsafe { self.below_by_heads::<I>(key) } {
             Ok(rank) => rank,
-            Err(run) => {
-                self.fetch_suffixes(&run);
-                self.among_equals(run, &key.bytes[usize::from(self.head().prefix_len)..], or_equal)
-            }
+            Err(run) => self.below_among(run, key, or_equal),
         }
     }
 
-    /// How many separators are below the key, if their heads show it; or those that have the key's head.
+    /// How many separators are below the key, or equal to it, if heads alone show it. Otherwise, the separators that
+    /// have the key's head, fetched for [`InnerNode::below_among`].
     ///
     /// # Safety
     /// The processor has the instruction set.
     #[inline(always)]
-    unsafe fn rank_by_heads<I: Isa>(self, key: &Key<'_>) -> Result<usize, Range<usize>> {
+    pub(crate) unsafe fn below_by_heads<I: Isa>(self, key: &Key<'_>) -> Result<usize, Range<usize>> {
         let head = self.head();
         let len = usize::from(head.prefix_len);
         if len > 0 && !key.begins_with(head.prefix_word, &head.rest, len, || self.prefix()) {
@@ -265,15 +233,23 @@ impl<'g> InnerNode<'g> {
         Ok(rank)
     }
 
-    /// The separators from `first` on that have a head.
+    /// The separators from `first` on that have a head, fetched: they are side by side, without the prefix. Of many,
+    /// the first lines are.
     #[inline(never)]
     fn run(self, first: usize, head: i32) -> Range<usize> {
         let equals = self.heads()[first..self.children() - 1].iter().take_while(|&&h| h == head).count();
-        first..first + equals
+        let run = first..first + equals;
+        let begin = if first == 0 { usize::from(self.head().prefix_len) } else { self.end(first - 1) };
+        let end = self.end(run.end - 1).min(begin + FETCHED_LINES_MAX * LINE_BYTES);
+        let bytes = self.0.address().wrapping_add(self.bytes_at());
+        (begin..end).step_by(LINE_BYTES).for_each(|at| prefetch::read(bytes.wrapping_add(at)));
+        run
     }
 
+    /// How many separators are below the key, or equal to it if `or_equal`, where these are the ones with its head.
     #[inline(never)]
-    fn among_equals(self, run: Range<usize>, suffix: &[u8], or_equal: bool) -> usize {
+    pub(crate) fn below_among(self, run: Range<usize>, key: &Key<'_>, or_equal: bool) -> usize {
+        let suffix = &key.bytes[usize::from(self.head().prefix_len)..];
         let (mut from, mut to) = (run.start, run.end);
         while from < to {
             let middle = (from + to) / 2;

@@ -41,16 +41,7 @@ impl<'k> Key<'k> {
     /// `word` is the prefix's first word.
     #[inline(always)]
     pub(crate) fn against_prefix(&self, word: u64, prefix: &[u8]) -> Ordering {
-        let len = prefix.len();
-        if len <= 8 {
-            let differs = (self.word ^ word).checked_shr(64 - 8 * len as u32).unwrap_or(0);
-            if differs == 0 && self.bytes.len() >= len {
-                return Ordering::Equal;
-            }
-        } else if self.bytes.len() >= len && self.bytes[..len] == *prefix {
-            return Ordering::Equal;
-        }
-        self.bytes.cmp(prefix)
+        if self.has_prefix(word, prefix) { Ordering::Equal } else { self.bytes.cmp(prefix) }
     }
 
     /// True if the key begins with a prefix of `len` bytes. `word` is its first word, `rest` has the bytes after it as
@@ -66,12 +57,11 @@ impl<'k> Key<'k> {
         if self.bytes.len() < len {
             return false;
         }
-        let differs = (self.word ^ word).checked_shr(64 - 8 * len.min(8) as u32).unwrap_or(0);
-        if differs != 0 || len <= 8 {
-            return differs == 0;
+        if len <= 8 {
+            return (self.word ^ word).checked_shr(64 - 8 * len as u32).unwrap_or(0) == 0;
         }
         match rest.get(..len - 8) {
-            Some(rest) => self.bytes[8..len] == *rest,
+            Some(rest) => self.word == word && self.bytes[8..len] == *rest,
             None => self.bytes[..len] == *prefix(),
         }
     }
@@ -79,15 +69,7 @@ impl<'k> Key<'k> {
     /// True if the key begins with the prefix.
     #[inline(always)]
     pub(crate) fn has_prefix(&self, word: u64, prefix: &[u8]) -> bool {
-        let len = prefix.len();
-        if self.bytes.len() < len {
-            return false;
-        }
-        if len <= 8 {
-            (self.word ^ word).checked_shr(64 - 8 * len as u32).unwrap_or(0) == 0
-        } else {
-            self.bytes[..len] == *prefix
-        }
+        self.begins_with(word, &[], prefix.len(), || prefix)
     }
 }
 

@@ -100,7 +100,7 @@ unsafe fn descend_all_by<'g, I: Isa>(tree: &TreeInner, root: Slot, all: &mut [At
             let mut waiting = 0;
             for (number, at) in all.iter_mut().enumerate() {
                 // SAFETY: the processor has `I`: `dispatch!` selects only instruction sets that it detected.
-                match unsafe { InnerNode::new(at.node).route_by_heads::<I>(&at.key) } {
+                match unsafe { InnerNode::new(at.node).below_by_heads::<I>(&at.key) } {
                     Ok(index) => reached |= at.step(tree, level, index, guard),
                     Err(run) => {
                         runs[waiting] = (number, run);
@@ -110,7 +110,7 @@ unsafe fn descend_all_by<'g, I: Isa>(tree: &TreeInner, root: Slot, all: &mut [At
             }
             for (number, run) in &runs[..waiting] {
                 let at = &mut all[*number];
-                let index = InnerNode::new(at.node).route_among(run.clone(), &at.key);
+                let index = InnerNode::new(at.node).below_among(run.clone(), &at.key, true);
                 reached |= at.step(tree, level, index, guard);
             }
         } else {
