@@ -23,13 +23,13 @@ mod cpp {
         for folder in ["peers", "include"] {
             println!("cargo::rerun-if-changed={folder}");
         }
-        let (built, lines) = plan::plan(|peers| has(peers).is_some());
+        let (built, lines) = plan::plan(include_folders);
         for line in &lines {
             println!("cargo::warning={line}");
         }
         println!("cargo::rustc-env=KVBENCH_LEFT_OUT={}", lines.join("; "));
         // Without the standard library there is no compiler.
-        if !built.iter().any(|peers| peers.file == "std") {
+        if !built.iter().any(|(peers, _)| peers.file == "std") {
             return;
         }
         let mut build = compiler();
@@ -37,16 +37,14 @@ mod cpp {
         // Templates of the libraries, which are not ours to mend.
         build.flag_if_supported("-Wno-unused-parameter");
         for peers in plan::ALL {
-            match built.iter().any(|one| one.file == peers.file) {
-                true => drop(
-                    build.file(format!("peers/{}.cc", peers.file)).includes(has(peers).unwrap_or_default()),
-                ),
-                false => drop(build.define(&format!("KVBENCH_WITHOUT_{}", peers.file.to_uppercase()), None)),
-            }
+            match built.iter().find(|(one, _)| one.file == peers.file) {
+                Some((_, folders)) => build.file(format!("peers/{}.cc", peers.file)).includes(folders),
+                None => build.define(&format!("KVBENCH_WITHOUT_{}", peers.file.to_uppercase()), None),
+            };
         }
         build.compile("kvbench_peers");
         // A linker resolves symbols in order, so the libraries come after the peers that use them.
-        for peers in built {
+        for (peers, _) in built {
             for library in peers.pkg_config {
                 if let Err(error) = pkg_config::probe_library(library) {
                     println!("cargo::error={library}: {error}");
@@ -65,7 +63,7 @@ mod cpp {
 
     /// The folders of the library's headers beside the system's; `None` if it is not installed, or there is no
     /// compiler.
-    fn has(peers: &Peers) -> Option<Vec<PathBuf>> {
+    fn include_folders(peers: &Peers) -> Option<Vec<PathBuf>> {
         let probe = |library: &&str| pkg_config::Config::new().cargo_metadata(false).probe(library).ok();
         let folders: Option<Vec<_>> =
             peers.pkg_config.iter().map(|library| Some(probe(library)?.include_paths)).collect();

@@ -78,14 +78,20 @@ pub(crate) const ALL: &[Peers] = &[
     },
 ];
 
-/// The peers that can be built, and for each missing package a line. `has` is whether the packages of some peers are
-/// there. All lines are returned at once, so that one command installs what they name.
-pub(crate) fn plan(has: impl Fn(&Peers) -> bool) -> (Vec<&'static Peers>, Vec<String>) {
-    let (built, missing): (Vec<_>, Vec<_>) = ALL.iter().partition(|peers| has(peers));
-    let line = |peers: &&Peers| {
-        format!("left out: {}: the package {} is missing ({})", peers.structures, peers.package, peers.header)
-    };
-    (built, missing.iter().map(line).collect())
+/// The peers that can be built, each with what `find` found of its packages, and for each missing package a line. All
+/// lines are returned at once, so that one command installs what they name.
+pub(crate) fn plan<T>(find: impl Fn(&Peers) -> Option<T>) -> (Vec<(&'static Peers, T)>, Vec<String>) {
+    let (mut built, mut lines) = (Vec::new(), Vec::new());
+    for peers in ALL {
+        match find(peers) {
+            Some(found) => built.push((peers, found)),
+            None => lines.push(format!(
+                "left out: {}: the package {} is missing ({})",
+                peers.structures, peers.package, peers.header
+            )),
+        }
+    }
+    (built, lines)
 }
 
 #[cfg(test)]
@@ -94,7 +100,7 @@ mod tests {
 
     #[test]
     fn each_missing_package_has_a_line_and_the_others_are_built() {
-        let (built, lines) = plan(|peers| !["absl", "judy"].contains(&peers.file));
+        let (built, lines) = plan(|peers| (!["absl", "judy"].contains(&peers.file)).then_some(()));
         assert_eq!(built.len(), ALL.len() - 2);
         assert_eq!(
             lines,
@@ -103,7 +109,7 @@ mod tests {
                 "left out: judy: the package libjudy-dev is missing (Judy.h)",
             ]
         );
-        let (built, lines) = plan(|_| false);
+        let (built, lines) = plan(|_| None::<()>);
         assert!(built.is_empty() && lines.len() == ALL.len());
     }
 

@@ -169,8 +169,8 @@ pub(crate) fn heap_bytes() -> Option<u64> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         // SAFETY: mallinfo2 has no preconditions; it reads malloc's counters.
-        let told = unsafe { libc::mallinfo2() };
-        Some((told.uordblks + told.hblkhd) as u64)
+        let used = unsafe { libc::mallinfo2() };
+        Some((used.uordblks + used.hblkhd) as u64)
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
     None

@@ -320,7 +320,7 @@ mod tests {
         let mut text = Vec::new();
         print(&mut text, &goals).unwrap();
         let text = String::from_utf8(text).unwrap();
-        assert!(text.contains("4 of 6 goals hold") && text.lines().all(|line| line.len() <= 100), "{text}");
+        assert!(text.contains("4 of 6 goals hold") && text.lines().all(|line| line.len() <= 80), "{text}");
     }
 
     /// The index on huge pages was compared with peers on small ones.
