@@ -10,7 +10,9 @@
 //! goes back to the system, except for a few that are kept to avoid thrashing.
 //!
 //! If no span is left, an allocation takes a larger block, from any shard. A full arena still serves **removals**,
-//! which need a block before they free one: some spans and some lines are reserved for them.
+//! which need a block before they free one: some spans and some lines are reserved for them. Where these are gone as
+//! well, cut into blocks of sizes that do not serve, removals take chunks beyond the capacity, up to a bound. Nothing
+//! else is served until as much is free again.
 
 use crate::error::{Error, MAX_CAPACITY_BYTES};
 use crate::options::Options;
@@ -39,6 +41,9 @@ const SHARDS: usize = 16;
 const RESERVE_SHARE: u32 = 32;
 const RESERVE_SPANS_MIN: u32 = 2;
 const RESERVE_SPANS_MAX: u32 = 128;
+/// Chunks beyond the capacity, for removals: one of this many, within two bounds.
+const BEYOND_SHARE: usize = 16;
+const BEYOND_CHUNKS_MAX: usize = 32;
 /// Largest blocks that are kept free while spans of the reserve are taken.
 const LARGE_BLOCKS_KEPT: u32 = 64;
 
@@ -163,7 +168,10 @@ struct Chunks {
 pub(crate) struct Arena {
     base: NonNull<u8>,
     region: Region,
+    /// Number of chunks, with those beyond the capacity.
     chunks_max: u32,
+    /// Those that only removals may take, once no other serves.
+    chunks_beyond: u32,
     chunks: Mutex<Chunks>,
     shards: [Mutex<Shard>; SHARDS],
     spans: NonNull<Span>,
@@ -241,9 +249,11 @@ impl Arena {
             None => machine.saturating_mul(2),
         };
         let mut bytes = want.clamp(CHUNK_BYTES, MAX_CAPACITY_BYTES).next_multiple_of(CHUNK_BYTES);
-        let region = loop {
-            match Region::reserve(bytes, options.pages, options.numa) {
-                Ok(region) => break region,
+        let (region, beyond) = loop {
+            let beyond = (bytes / CHUNK_BYTES / BEYOND_SHARE).clamp(1, BEYOND_CHUNKS_MAX) * CHUNK_BYTES;
+            let beyond = beyond.min(MAX_CAPACITY_BYTES - bytes);
+            match Region::reserve(bytes + beyond, options.pages, options.numa) {
+                Ok(region) => break (region, beyond),
                 // Address space may be limited (`ulimit -v`, emulation). Without a requested capacity, try half.
                 Err(_) if options.capacity_bytes.is_none() && bytes > RESERVED_MIN => {
                     bytes = (bytes / 2).next_multiple_of(CHUNK_BYTES);
@@ -251,7 +261,7 @@ impl Arena {
                 Err(_) => return Err(Error::OutOfMemory(bytes)),
             }
         };
-        let chunks_max = (bytes / CHUNK_BYTES) as u32;
+        let chunks_max = ((bytes + beyond) / CHUNK_BYTES) as u32;
         let layout = Self::spans_layout(chunks_max);
         // SAFETY: the layout is not empty. Zero bytes are a valid `Span`.
         let spans = unsafe { std::alloc::alloc_zeroed(layout) };
@@ -260,6 +270,7 @@ impl Arena {
             base: region.base(),
             region,
             chunks_max,
+            chunks_beyond: (beyond / CHUNK_BYTES) as u32,
             chunks: Mutex::default(),
             shards: Default::default(),
             spans,
@@ -298,15 +309,20 @@ impl Arena {
 
     /// Spans that only removals may take.
     fn reserve_spans(&self) -> u32 {
-        let share = self.chunks_max * SPANS_PER_CHUNK / RESERVE_SHARE;
+        let share = (self.chunks_max - self.chunks_beyond) * SPANS_PER_CHUNK / RESERVE_SHARE;
         share.clamp(RESERVE_SPANS_MIN, RESERVE_SPANS_MAX)
+    }
+
+    /// Spans that are not taken, of those within the capacity.
+    fn spare_spans(&self) -> u32 {
+        // ORDERING: changed under the lock of the chunks; elsewhere a heuristic, and nothing else is read by it.
+        self.spare_spans.load(Ordering::Relaxed).saturating_sub(self.chunks_beyond * SPANS_PER_CHUNK)
     }
 
     /// True if no spans but the reserve and a few more are left.
     #[inline]
     fn is_nearly_full(&self) -> bool {
-        // ORDERING: a heuristic; nothing else is read by it.
-        self.spare_spans.load(Ordering::Relaxed) <= 2 * self.reserve_spans()
+        self.spare_spans() <= 2 * self.reserve_spans()
     }
 
     /// True if growth must be refused, so that a removal finds a block: the lines of the reserve must be free
@@ -316,8 +332,9 @@ impl Arena {
             return false;
         }
         let reserve = self.reserve_spans();
-        let spare = self.spare_spans.load(Ordering::Relaxed);
-        let all = u64::from(self.chunks_max * SPANS_PER_CHUNK - 1) * u64::from(SPAN_LINES);
+        let spare = self.spare_spans();
+        let chunks = self.chunks_max - self.chunks_beyond;
+        let all = u64::from(chunks * SPANS_PER_CHUNK - 1) * u64::from(SPAN_LINES);
         let free =
             all.saturating_sub(self.sum(|shard| shard.lines.wrapping_add(shard.ends)) + u64::from(lines));
         let few = free < u64::from(reserve * SPAN_LINES);
@@ -515,38 +532,43 @@ impl Arena {
     /// Takes `count` neighbouring spans of one chunk.
     fn take_spans(&self, count: u32, purpose: Purpose) -> Option<u32> {
         let mut chunks = lock(&self.chunks);
-        let kept = if purpose == Purpose::Growth { self.reserve_spans() } else { 0 };
+        let (within, chunks_max) = match purpose {
+            Purpose::Growth => {
+                (self.spare_spans() >= count + self.reserve_spans(), self.chunks_max - self.chunks_beyond)
+            }
+            Purpose::Removal => (true, self.chunks_max),
+        };
         // ORDERING: changed under the lock of the chunks only.
         let spare = self.spare_spans.load(Ordering::Relaxed);
-        if spare < count + kept {
+        if !within || spare < count {
             return None;
         }
-        let first = self.find_spans(&mut chunks, count)?;
+        let first = self.find_spans(&mut chunks, count, chunks_max)?;
         self.spare_spans.store(spare - count, Ordering::Relaxed);
         Some(first)
     }
 
-    fn find_spans(&self, chunks: &mut Chunks, count: u32) -> Option<u32> {
+    fn find_spans(&self, chunks: &mut Chunks, count: u32, chunks_max: u32) -> Option<u32> {
         // The shortest run that is long enough, so that long ones, and empty chunks, stay.
         let lists = &chunks.by_run[count as usize - 1..];
         if let Some(&chunk) = lists.iter().find_map(|list| list.last()) {
             let at = find_run(chunks.free[chunk as usize]?, count)?;
             return Some(chunks.take(chunk, at, count));
         }
-        let chunk = match self.commit(chunks)? {
-            0 if count == SPANS_PER_CHUNK => self.commit(chunks)?,
+        let chunk = match self.commit(chunks, chunks_max)? {
+            0 if count == SPANS_PER_CHUNK => self.commit(chunks, chunks_max)?,
             chunk => chunk,
         };
         let at = find_run(chunks.free[chunk as usize]?, count)?;
         Some(chunks.take(chunk, at, count))
     }
 
-    /// Makes one more chunk usable.
-    fn commit(&self, chunks: &mut Chunks) -> Option<u32> {
-        let chunk = chunks.gone.pop().unwrap_or(chunks.free.len() as u32);
-        if chunk >= self.chunks_max {
+    /// Makes one more chunk usable, if there are fewer than so many.
+    fn commit(&self, chunks: &mut Chunks, chunks_max: u32) -> Option<u32> {
+        if (chunks.free.len() - chunks.gone.len()) as u32 >= chunks_max {
             return None;
         }
+        let chunk = chunks.gone.pop().unwrap_or(chunks.free.len() as u32);
         let Ok(kind) = self.region.commit(chunk as usize * CHUNK_BYTES, CHUNK_BYTES) else {
             if (chunk as usize) < chunks.free.len() {
                 chunks.gone.push(chunk);
@@ -746,7 +768,8 @@ mod tests {
         // Two chunks less the span that is never used, and less the reserve, of four blocks to a span.
         assert_eq!(all(256, Purpose::Growth), (2 * SPANS_PER_CHUNK - 1 - arena.reserve_spans()) * 4);
         assert_eq!(all(1, Purpose::Growth), 0);
-        assert_eq!(all(256, Purpose::Removal), arena.reserve_spans() * 4);
+        let beyond = arena.chunks_beyond * SPANS_PER_CHUNK;
+        assert_eq!(all(256, Purpose::Removal), (arena.reserve_spans() + beyond) * 4);
         assert_eq!(all(1, Purpose::Removal), 0);
     }
 

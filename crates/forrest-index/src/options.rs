@@ -4,8 +4,8 @@
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Maximum bytes of nodes, at most [`MAX_CAPACITY_BYTES`](crate::MAX_CAPACITY_BYTES); `None` means the memory of
-    /// the machine. Values of more than 239 bytes are outside the
-    /// nodes.
+    /// the machine. Values of more than 239 bytes are outside the nodes. Removals may take 1/16 more, at least 2 and at
+    /// most 64 MiB, once no block within serves.
     pub capacity_bytes: Option<usize>,
     /// Which pages the nodes should lie on.
     pub pages: forrest_machine::pages::Pages,

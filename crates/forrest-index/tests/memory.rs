@@ -8,6 +8,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
+use std::time::Duration;
 
 /// One test at a time: a pin of another test would delay reclamation in this one.
 fn alone() -> MutexGuard<'static, ()> {
@@ -454,4 +455,45 @@ fn what_a_batch_appends_is_its_own() {
         .expect("it is applied");
     let stats = index.stats();
     assert_eq!((stats.keys, stats.blob_bytes), (0, 0), "every value was freed, once");
+}
+
+/// Removals beside readers cut the reserve of a full index into blocks of many sizes. They never find none of theirs for
+/// good: what waits for readers comes back.
+#[test]
+fn a_full_index_takes_removals_for_ever() {
+    let _alone = alone();
+    let (_other, held) = new_index();
+    held.insert(b"key", b"value").unwrap();
+    for seed in [2, 5, 11, 14] {
+        let mut random = Random(seed);
+        let (_index, tree) = of_capacity(8 << 20);
+        let set_one = |keys: &mut Vec<Vec<u8>>, random: &mut Random| {
+            let (key, value) = (random_key(random, 8), random_key(random, 200));
+            let set = tree.insert(&key, &value).is_ok();
+            keys.extend(set.then_some(key));
+            set
+        };
+        let mut keys = Vec::new();
+        while set_one(&mut keys, &mut random) {}
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut random = Random(!seed);
+                let wait = |micros| thread::park_timeout(Duration::from_micros(micros));
+                while !done.load(Ordering::Relaxed) {
+                    held.get_with(b"key", |_| wait(random.below(12_000)));
+                    wait(random.below(200));
+                }
+            });
+            let turns = (0..2_500).all(|_| {
+                let key = keys.swap_remove(random.index(keys.len()));
+                // An attempt gives up after a quarter of a second, and the reader never stays so long.
+                let removed = (0..20).any(|_| tree.remove(&key).is_ok());
+                set_one(&mut keys, &mut random);
+                removed
+            });
+            done.store(true, Ordering::Relaxed);
+            assert!(turns, "seed {seed}: refused with {} keys", keys.len());
+        });
+    }
 }

@@ -22,7 +22,7 @@ struct check {
 	const char *(*run)(void);
 };
 
-#define LIMIT_SECONDS 120
+#define LIMIT_SECONDS 300
 #define NO_COMPAT "a kernel in user mode has no programs of 32 bits"
 
 /* Lists of checks in the order in which they run, each terminated by {}. */
