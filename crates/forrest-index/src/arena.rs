@@ -563,7 +563,7 @@ impl Arena {
         Some(chunks.take(chunk, at, count))
     }
 
-    /// Makes one more chunk usable, if there are fewer than so many.
+    /// Makes one more chunk usable, if fewer than `chunks_max` are.
     fn commit(&self, chunks: &mut Chunks, chunks_max: u32) -> Option<u32> {
         if (chunks.free.len() - chunks.gone.len()) as u32 >= chunks_max {
             return None;

@@ -457,8 +457,8 @@ fn what_a_batch_appends_is_its_own() {
     assert_eq!((stats.keys, stats.blob_bytes), (0, 0), "every value was freed, once");
 }
 
-/// Removals beside readers cut the reserve of a full index into blocks of many sizes. They never find none of theirs for
-/// good: what waits for readers comes back.
+/// Removals beside readers cut the reserve of a full index into blocks of many sizes. Once no block served, all were
+/// refused for ever.
 #[test]
 fn a_full_index_takes_removals_for_ever() {
     let _alone = alone();
