@@ -13,7 +13,7 @@ use crate::subjects::{
     skiplist, sorted,
 };
 use forrest_base::lock;
-use std::sync::{LazyLock, Mutex};
+use std::sync::{LazyLock, Mutex, OnceLock};
 
 /// A structure as the command line knows it.
 pub(crate) struct SubjectEntry {
@@ -381,7 +381,15 @@ const ONLY_LLDS: &str = "only asked in llds's workload";
 pub(crate) fn entries() -> impl Iterator<Item = &'static SubjectEntry> + Clone {
     static FOREIGN: LazyLock<Vec<SubjectEntry>> =
         LazyLock::new(|| foreign::compiled_in().iter().map(SubjectEntry::of_foreign).collect());
-    ENTRIES.iter().chain(FOREIGN.iter())
+    ENTRIES.iter().chain(FOREIGN.iter()).chain(OWN.get().into_iter().flatten())
+}
+
+/// Structures of the program that uses this crate as a library.
+static OWN: OnceLock<Vec<SubjectEntry>> = OnceLock::new();
+
+/// Adds the structures of the program, once.
+pub(crate) fn register(own: Vec<SubjectEntry>) -> Result<(), String> {
+    OWN.set(own).map_err(|_| "structures are registered once, all together".to_owned())
 }
 
 /// Whether a name is that of a file: of a library, with or without a structure in it, or of a program.

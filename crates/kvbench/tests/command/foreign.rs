@@ -1,8 +1,8 @@
-//! Structures in C and in Perl: the examples, as they are and with faults.
+//! Structures in C, in Perl and of a program of one's own: the examples, as they are and with faults.
 
 use crate::{kvbench, records, scratch, text};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,6 +30,30 @@ fn library(fault: &str) -> PathBuf {
     let output = command.output().expect("the compiler starts");
     assert!(output.status.success(), "{fault}: {}", text(&output.stderr));
     path
+}
+
+/// The example is built together with the tests; not if the tests of this file alone were asked for.
+#[test]
+fn a_structure_of_ones_own_is_measured_beside_the_others() {
+    let example = Path::new(env!("CARGO_BIN_EXE_kvbench")).with_file_name("examples").join("own");
+    if !example.exists() {
+        eprintln!(
+            "skipped: {} was not built: cargo test builds it, with --examples if targets are named",
+            example.display()
+        );
+        return;
+    }
+    let own = |arguments: &[&str]| Command::new(&example).args(arguments).output().expect("it starts");
+    let run = ["memory", "--quick", "-n", "3000", "--subjects", "array,btreemap", "--no-sweep"];
+    let output = own(&run);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    assert!(out.contains("u64: 2 subjects agree") && out.contains("strings: 2 subjects agree"), "{out}");
+    assert!(text(&own(&["list"]).stdout).contains("a sorted array of pairs"));
+    assert!(
+        !text(&kvbench(&["list"]).stdout).contains("a sorted array of pairs"),
+        "it is the example's alone"
+    );
 }
 
 #[test]
