@@ -50,7 +50,12 @@ impl Runner {
     fn progress(&self, label: &str, step: &str) {
         let seconds = self.started.elapsed().as_secs();
         let (at, all) = (self.done + 1, self.arms.max(self.done + 1));
-        self.live.draw(&format!("{:02}:{:02} [{at}/{all}] {label}: {step}", seconds / 60, seconds % 60));
+        let left = left(seconds, self.done, all);
+        self.live.draw(&format!(
+            "{:02}:{:02} [{at}/{all}{left}] {label}: {step}",
+            seconds / 60,
+            seconds % 60
+        ));
     }
 
     /// Runs one arm to its end.
@@ -213,5 +218,29 @@ pub(crate) fn keys(keys: u64) -> String {
         _ if keys >= 1_000_000 && keys.is_multiple_of(100_000) => format!("{}M", keys as f64 / 1e6),
         _ if keys >= 1000 && keys.is_multiple_of(1000) => format!("{}K", keys / 1000),
         _ => keys.to_string(),
+    }
+}
+
+/// How much longer it takes if the arms that are left take as long as those that are done; nothing before the first is.
+fn left(seconds: u64, done: usize, all: usize) -> String {
+    let (done, all) = (done as u64, all as u64);
+    match (seconds * all.saturating_sub(done)).checked_div(done) {
+        None => String::new(),
+        Some(less @ ..60) => format!(", about {less} s left"),
+        Some(more) => format!(", about {} min left", more.div_ceil(60)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_that_is_left_is_estimated() {
+        assert_eq!(left(5, 0, 3), "");
+        assert_eq!(left(10, 1, 3), ", about 20 s left");
+        assert_eq!(left(100, 1, 3), ", about 4 min left");
+        assert_eq!(left(100, 3, 3), ", about 0 s left");
+        assert_eq!(left(100, 4, 3), ", about 0 s left");
     }
 }
