@@ -305,11 +305,17 @@ pub(crate) struct PressureOrders {
     pub(crate) millis: u64,
     /// Rounds of updates.
     pub(crate) rounds: u64,
+    /// Threads that do a mix.
+    pub(crate) threads: u16,
+    /// Operations of a mix that are due in a second, of all threads; without it each thread does one after the other.
+    pub(crate) rate: Option<u64>,
+    /// How long a mix is done before it is timed, in milliseconds.
+    pub(crate) warm_up_millis: u64,
 }
 
 /// A scenario of `kvbench pressure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Scenario {
     /// Resident memory under writes and reads, against the budget
     Memory,
@@ -331,6 +337,22 @@ pub(crate) enum Scenario {
     Headline,
     /// The first pair is read and deleted, again and again
     Queue,
+    /// Threads get pairs while one more overwrites them without pause, as in db_bench
+    #[serde(rename = "readwhilewriting")]
+    #[value(name = "readwhilewriting")]
+    ReadWhileWriting,
+    /// YCSB A by several threads: half gets, half updates, by Zipf's law
+    YcsbA,
+    /// YCSB B: 95 % gets, 5 % updates, by Zipf's law
+    YcsbB,
+    /// YCSB C: gets, by Zipf's law
+    YcsbC,
+    /// YCSB D: 95 % gets, mostly of what came last, 5 % insertions
+    YcsbD,
+    /// YCSB E: 95 % scans of 1 to 100 pairs, 5 % insertions
+    YcsbE,
+    /// YCSB F: half gets, half updates that get the pair first, by Zipf's law
+    YcsbF,
 }
 
 impl Scenario {
@@ -347,7 +369,34 @@ impl Scenario {
             Scenario::Closing => "pressure closing",
             Scenario::Headline => "pressure headline",
             Scenario::Queue => "pressure queue",
+            Scenario::ReadWhileWriting => "pressure readwhilewriting",
+            Scenario::YcsbA => "pressure ycsb-a",
+            Scenario::YcsbB => "pressure ycsb-b",
+            Scenario::YcsbC => "pressure ycsb-c",
+            Scenario::YcsbD => "pressure ycsb-d",
+            Scenario::YcsbE => "pressure ycsb-e",
+            Scenario::YcsbF => "pressure ycsb-f",
         }
+    }
+
+    /// The mix that it is, if it is one.
+    pub(crate) fn mix(self) -> Option<Mix> {
+        let [a, b, c, f, d, e] = Mix::ycsb();
+        match self {
+            Scenario::ReadWhileWriting => Some(Mix::of("readwhilewriting", 100, Distribution::Uniform)),
+            Scenario::YcsbA => Some(a),
+            Scenario::YcsbB => Some(b),
+            Scenario::YcsbC => Some(c),
+            Scenario::YcsbD => Some(d),
+            Scenario::YcsbE => Some(e),
+            Scenario::YcsbF => Some(f),
+            _ => None,
+        }
+    }
+
+    /// Whether one more thread writes without pause beside the mix.
+    pub(crate) fn has_a_writer(self) -> bool {
+        self == Scenario::ReadWhileWriting
     }
 
     /// The parts, each of which is a process.

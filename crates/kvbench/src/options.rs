@@ -195,7 +195,7 @@ pub(crate) struct Stores {
 /// Options of `kvbench pressure`.
 #[derive(Args, Clone)]
 pub(crate) struct Pressure {
-    /// Scenarios, in this order [default: all]
+    /// Scenarios, in this order [default: all but the mixes, which begin with readwhilewriting]
     #[arg(value_enum)]
     pub(crate) scenarios: Vec<Scenario>,
     /// Number of pairs [default: by the scenario, see docs/benchmarks.md]
@@ -207,9 +207,18 @@ pub(crate) struct Pressure {
     /// Leave RocksDB out, which takes many minutes to compile
     #[arg(long)]
     pub(crate) no_rocksdb: bool,
-    /// How long the puts of stalls go on, in seconds; snapshots and memory take a third of it, closing an 18th
+    /// How long the puts of stalls go on, in seconds; snapshots, memory and mixes take a third of it, closing an 18th
     #[arg(long, default_value_t = 180, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) seconds: u64,
+    /// Threads that do a mix
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: u16,
+    /// Do the operations of a mix at this fixed rate, of all threads, and time each from when it was due
+    #[arg(long, value_name = "OPS_PER_S", value_parser = number)]
+    pub(crate) rate: Option<u64>,
+    /// How long a mix is done before it is timed, in seconds
+    #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=3600))]
+    pub(crate) warm_up: u64,
     /// Keys and values of the scenario overwrites
     #[arg(long, default_value = "2G", value_parser = bytes, value_name = "BYTES")]
     pub(crate) live: u64,
@@ -223,7 +232,7 @@ pub(crate) struct Pressure {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) rounds: u16,
     /// A smoke run of seconds: 20,000 pairs (a queue: 2,000) unless -n says otherwise, small memtables, short loads
-    #[arg(long, conflicts_with_all = ["seconds", "live"])]
+    #[arg(long, conflicts_with_all = ["seconds", "live", "warm_up"])]
     pub(crate) quick: bool,
     /// Where a temporary directory is made for the stores [default: beside this program]
     #[arg(long, value_name = "DIRECTORY")]

@@ -54,12 +54,14 @@ impl Plan {
             Scenario::Growth => 40_000_000,
             Scenario::Headline => 1 << 20,
             Scenario::Queue => 100_000,
+            _ => 5_000_000,
         };
         let load = Duration::from_secs(options.seconds);
         let time = match scenario {
             _ if options.quick => QUICK_TIME,
             Scenario::Deletes => IDLE,
             Scenario::Memory | Scenario::Snapshots => load / 3,
+            _ if scenario.mix().is_some() => load / 3,
             Scenario::Closing => load / 18,
             _ => load,
         };
@@ -99,11 +101,13 @@ struct Bench<'a> {
 /// Measures, prints, records; true if nothing went wrong.
 pub(crate) fn run(options: &Pressure) -> io::Result<bool> {
     let all = Scenario::value_variants();
-    let scenarios = if options.scenarios.is_empty() { all } else { &options.scenarios };
+    let bounds: Vec<_> = all.iter().copied().filter(|scenario| scenario.mix().is_none()).collect();
+    let scenarios = if options.scenarios.is_empty() { &bounds } else { &options.scenarios };
     let plans: Vec<_> = scenarios.iter().map(|scenario| Plan::new(*scenario, options)).collect();
     let directory = Workplace::new(options.directory.as_deref())?;
     let kept = json!({
         "seed": options.seed, "rounds": options.rounds, "seconds": options.seconds, "quick": options.quick,
+        "threads": options.threads, "rate": options.rate, "warm_up": options.warm_up,
         "scenarios": scenarios, "key_bytes": pairs::KEY_BYTES, "value_bytes": pairs::VALUE_BYTES,
     });
     let record = Run::begin(options.json.as_deref(), kept)?;
@@ -217,6 +221,12 @@ impl Bench<'_> {
             cache_bytes: plan.sizes.cache_bytes,
             millis: plan.time.as_millis() as u64,
             rounds: plan.rounds,
+            threads: self.options.threads,
+            rate: self.options.rate,
+            warm_up_millis: match self.options.quick {
+                true => plan.time.as_millis() as u64 / 3,
+                false => 1000 * self.options.warm_up,
+            },
         };
         let job = Job { seed: self.options.seed, ..Job::of(Task::Pressure(orders), store, plan.sizes.keys) };
         self.runner.arm(&job, &Walk::default())

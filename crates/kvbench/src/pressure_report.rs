@@ -8,6 +8,7 @@ use crate::runner;
 use crate::sizes;
 use crate::stores::{FORREST, MEMTABLES, pairs};
 use crate::tables::number;
+use crate::workload::Op;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -144,7 +145,31 @@ fn lines(scenario: Scenario, sizes: &Sizes) -> Vec<Line> {
             ("a pop, first 1000", "pop_first_ns", US, vec![BeOf("lmdb", 1.5)]),
             ("a pop, last 1000", "pop_last_ns", US, vec![BeOf("lmdb", 1.5)]),
         ],
+        _ => {
+            let mut lines = vec![("operations", "mix_ops_per_s", KILO, vec![])];
+            let [reads, writes, scans, modifies] = scenario.mix().map_or([false; 4], |mix| mix.sorts());
+            let sorts = [reads, writes || scenario.has_a_writer(), scans, modifies];
+            lines.extend(
+                sort_lines().into_iter().zip(sorts).filter(|(_, there)| *there).flat_map(|(of, _)| of),
+            );
+            lines
+        }
     }
+}
+
+/// The lines of each sort of operation in a mix, in the order of their numbers.
+fn sort_lines() -> [[Line; 4]; Op::SORTS.len()] {
+    macro_rules! of {
+        ($($name:literal)*) => {
+            [$([
+                (concat!($name, ", p50"), concat!("mix_", $name, "_p50_ns"), US, vec![]),
+                (concat!($name, ", p99"), concat!("mix_", $name, "_p99_ns"), US, vec![]),
+                (concat!($name, ", p99.9"), concat!("mix_", $name, "_p999_ns"), US, vec![BeOf("rocksdb", 1.0)]),
+                (concat!($name, ", longest"), concat!("mix_", $name, "_max_ns"), MS, vec![]),
+            ]),*]
+        };
+    }
+    of!("read" "write" "scan" "modify")
 }
 
 /// A goal of a line, judged, if there are the figures for it.
@@ -282,6 +307,12 @@ mod tests {
         let budget = f64::from((3 * 64 + 256) << 20);
         let (_, goals) = printed(Scenario::Memory, &[row(FORREST, &[("resident_peak_bytes", 1.2 * budget)])]);
         assert!(!goals[0].holds && (goals[0].goal - (448.0 * 1.1 + 16.0)).abs() < 1e-9, "{goals:?}");
+    }
+
+    #[test]
+    fn lines_of_sorts_have_their_names() {
+        let names = sort_lines().map(|lines| lines[0].0);
+        assert_eq!(names, Op::SORTS.map(|sort| format!("{sort}, p50")));
     }
 
     #[test]

@@ -82,13 +82,19 @@ impl Mix {
         self.gets + self.scans < 100
     }
 
+    /// Which sorts of operations there are, by [`Op::sort`].
+    pub(crate) fn sorts(&self) -> [bool; Op::SORTS.len()] {
+        let writes = 100 - self.gets - self.scans - self.modifies;
+        [self.gets, writes, self.scans, self.modifies].map(|percent| percent > 0)
+    }
+
     /// Whether there are operations of several sorts.
     pub(crate) fn has_sorts(&self) -> bool {
-        ![self.gets, self.scans, self.modifies, 100 - self.gets - self.scans - self.modifies].contains(&100)
+        self.sorts().into_iter().filter(|there| *there).count() > 1
     }
 
     /// The operation of a number below 100, and whether its key is to be a new one.
-    fn op(&self, number: u64, random: &mut Random) -> (Op, bool) {
+    pub(crate) fn op(&self, number: u64, random: &mut Random) -> (Op, bool) {
         let ends = [self.gets, self.inserts, self.scans, self.modifies].map(u64::from);
         let mut end = 0;
         let sort = ends.iter().position(|share| {

@@ -46,6 +46,44 @@ fn every_scenario_prints_its_lines_and_is_recorded() {
     assert!(goals["goals"].as_array().unwrap().len() >= 16, "{goals}");
 }
 
+/// The mixes, tiny, with threads, and one of them at a rate. Values, order and number of pairs are checked in each.
+#[test]
+fn mixes_are_done_by_several_threads_and_checked() {
+    let path = scratch("mixes.jsonl");
+    let mixes = ["readwhilewriting", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"];
+    let fixed = ["--quick", "-n", "2000", "--threads", "3", "--json", path.to_str().unwrap()];
+    let output = kvbench(&[&["pressure"], &mixes[..], &fixed[..]].concat());
+    let out = text(&output.stdout);
+    assert!(output.status.success() && !out.contains("FAILED"), "{out}{}", text(&output.stderr));
+    let records = records(&path);
+    let figure = |mix: &str, name: &str| {
+        let kind = format!("pressure {mix}");
+        let own = |record: &&serde_json::Value| record["kind"] == kind && record["subject"] == "forrest";
+        let record = records.iter().find(own).unwrap_or_else(|| panic!("{mix} is recorded"));
+        record["figures"][name]["median"].as_f64()
+    };
+    for mix in mixes {
+        assert!(figure(mix, "mix_ops_per_s").is_some_and(|rate| rate > 0.0), "{mix}: {out}");
+    }
+    for (mix, is, is_not) in [
+        ("readwhilewriting", "write", "scan"),
+        ("ycsb-c", "read", "write"),
+        ("ycsb-d", "write", "scan"),
+        ("ycsb-e", "scan", "read"),
+        ("ycsb-f", "modify", "write"),
+    ] {
+        assert!(figure(mix, &format!("mix_{is}_p999_ns")).is_some_and(|time| time > 0.0), "{mix}: {out}");
+        assert_eq!(figure(mix, &format!("mix_{is_not}_p999_ns")), None, "{mix}");
+    }
+    let paced = ["pressure", "ycsb-c", "--quick", "-n", "2000", "--rate", "1000", "--json"];
+    let path = scratch("paced.jsonl");
+    let output = kvbench(&[&paced[..], &[path.to_str().unwrap()]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let reached =
+        crate::records(&path).iter().find_map(|record| record["figures"]["mix_ops_per_s"]["median"].as_f64());
+    assert!(reached.is_some_and(|rate| rate <= 1100.0), "no more are done than are due: {reached:?}");
+}
+
 #[test]
 fn a_scenario_is_chosen_by_its_name_and_its_sizes_by_options() {
     let output = kvbench(&[
