@@ -39,6 +39,8 @@ const FIRST_SIZE: u64 = 1_000_000;
 const CHECKED: u64 = 1000;
 /// Pops of which the mean is taken, first and last.
 const POPS: u64 = 1000;
+/// Seconds, more than any run takes: operations due later are due then.
+const LONGEST_WAIT: f64 = 1e6;
 /// A thread that waits for an operation to be due spins at the end, since sleeping is not that exact.
 const SPIN: Duration = Duration::from_micros(100);
 /// Numbers from here on make the second half of a long value.
@@ -596,32 +598,30 @@ struct Mixed<'a, S> {
     end: Instant,
 }
 
+/// Returns at that time, or at once after it.
+fn wait_until(due: Instant) {
+    while let Some(early) = due.checked_duration_since(Instant::now()).filter(|early| !early.is_zero()) {
+        if early > SPIN { thread::sleep(early - SPIN) } else { std::hint::spin_loop() }
+    }
+}
+
 impl<S: Store> Mixed<'_, S> {
     /// Does the operations of one of `threads` threads until the end, at its part of the rate if there is one.
     fn work(&self, thread: u64, threads: u64, rate: Option<u64>) -> Answer<Times> {
         let (mut times, mut random) = (Times::new(), Random::new(mix(thread ^ 3)));
         for done in 0u64.. {
-            let due = rate.map(|rate| {
-                self.start + Duration::from_secs_f64((done * threads + thread) as f64 / rate as f64)
-            });
-            let mut now = Instant::now();
-            while let Some(early) =
-                due.and_then(|due| due.checked_duration_since(now)).filter(|_| now < self.end)
-            {
-                if early.is_zero() {
-                    break;
+            let from = match rate {
+                None => Instant::now(),
+                Some(rate) => {
+                    let after = (done * threads + thread) as f64 / rate as f64;
+                    let due = self.end.min(self.start + Duration::from_secs_f64(after.min(LONGEST_WAIT)));
+                    wait_until(due);
+                    due
                 }
-                if early > SPIN {
-                    thread::sleep(early - SPIN)
-                } else {
-                    std::hint::spin_loop()
-                }
-                now = Instant::now();
-            }
-            if now >= self.end {
+            };
+            if from.max(Instant::now()) >= self.end {
                 break;
             }
-            let from = due.unwrap_or(now);
             let number = random.below(100);
             let (op, is_new) = self.mix.op(number, &mut random);
             self.run(op, is_new, &mut random)?;
