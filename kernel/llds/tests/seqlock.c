@@ -411,7 +411,6 @@ static uint32_t pick(struct test *test, uint64_t *state)
 
 /*
  * Reads @looks times or more, until the writers have changed all pairs again.
- * Beyond that number it yields to them: they may have one processor for all.
  */
 static const char *look_around(struct reader *reader, uint64_t state,
 			       unsigned long looks)
@@ -430,10 +429,7 @@ static const char *look_around(struct reader *reader, uint64_t state,
 			writer++;
 		if (writer == test->writing && looks == 0)
 			break;
-		if (looks > 0)
-			looks--;
-		else
-			sched_yield();
+		looks -= looks > 0;
 		number = pick(test, &state);
 		/* A key, the other key of its pair, and some keys after. */
 		wrong = look_up(reader, number);
