@@ -11,8 +11,8 @@
 //!
 //! If no span is left, an allocation takes a larger block, from any shard. A full arena still serves **removals**,
 //! which need a block before they free one: some spans and some lines are reserved for them. Where these are gone as
-//! well, cut into blocks of sizes that do not serve, removals take chunks beyond the capacity, up to a bound. Nothing
-//! else is served until as much is free again.
+//! well, cut into blocks of sizes that do not serve, removals take chunks beyond the capacity, up to a bound. Growth
+//! never takes one of these.
 
 use crate::error::{Error, MAX_CAPACITY_BYTES};
 use crate::options::Options;
@@ -307,16 +307,26 @@ impl Arena {
         unsafe { self.spans.as_ptr().add(index as usize) }
     }
 
-    /// Spans that only removals may take.
+    /// Number of chunks within the capacity.
+    fn chunks_within(&self) -> u32 {
+        self.chunks_max - self.chunks_beyond
+    }
+
+    /// Spans beyond the capacity.
+    fn spans_beyond(&self) -> u32 {
+        self.chunks_beyond * SPANS_PER_CHUNK
+    }
+
+    /// Spans within the capacity that only removals may take.
     fn reserve_spans(&self) -> u32 {
-        let share = (self.chunks_max - self.chunks_beyond) * SPANS_PER_CHUNK / RESERVE_SHARE;
+        let share = self.chunks_within() * SPANS_PER_CHUNK / RESERVE_SHARE;
         share.clamp(RESERVE_SPANS_MIN, RESERVE_SPANS_MAX)
     }
 
     /// Spans that are not taken, of those within the capacity.
     fn spare_spans(&self) -> u32 {
         // ORDERING: changed under the lock of the chunks; elsewhere a heuristic, and nothing else is read by it.
-        self.spare_spans.load(Ordering::Relaxed).saturating_sub(self.chunks_beyond * SPANS_PER_CHUNK)
+        self.spare_spans.load(Ordering::Relaxed).saturating_sub(self.spans_beyond())
     }
 
     /// True if no spans but the reserve and a few more are left.
@@ -333,8 +343,7 @@ impl Arena {
         }
         let reserve = self.reserve_spans();
         let spare = self.spare_spans();
-        let chunks = self.chunks_max - self.chunks_beyond;
-        let all = u64::from(chunks * SPANS_PER_CHUNK - 1) * u64::from(SPAN_LINES);
+        let all = u64::from(self.chunks_within() * SPANS_PER_CHUNK - 1) * u64::from(SPAN_LINES);
         let free =
             all.saturating_sub(self.sum(|shard| shard.lines.wrapping_add(shard.ends)) + u64::from(lines));
         let few = free < u64::from(reserve * SPAN_LINES);
@@ -532,15 +541,13 @@ impl Arena {
     /// Takes `count` neighbouring spans of one chunk.
     fn take_spans(&self, count: u32, purpose: Purpose) -> Option<u32> {
         let mut chunks = lock(&self.chunks);
-        let (within, chunks_max) = match purpose {
-            Purpose::Growth => {
-                (self.spare_spans() >= count + self.reserve_spans(), self.chunks_max - self.chunks_beyond)
-            }
-            Purpose::Removal => (true, self.chunks_max),
+        let (kept, chunks_max) = match purpose {
+            Purpose::Growth => (self.reserve_spans() + self.spans_beyond(), self.chunks_within()),
+            Purpose::Removal => (0, self.chunks_max),
         };
         // ORDERING: changed under the lock of the chunks only.
         let spare = self.spare_spans.load(Ordering::Relaxed);
-        if !within || spare < count {
+        if spare < count + kept {
             return None;
         }
         let first = self.find_spans(&mut chunks, count, chunks_max)?;
@@ -768,8 +775,7 @@ mod tests {
         // Two chunks less the span that is never used, and less the reserve, of four blocks to a span.
         assert_eq!(all(256, Purpose::Growth), (2 * SPANS_PER_CHUNK - 1 - arena.reserve_spans()) * 4);
         assert_eq!(all(1, Purpose::Growth), 0);
-        let beyond = arena.chunks_beyond * SPANS_PER_CHUNK;
-        assert_eq!(all(256, Purpose::Removal), (arena.reserve_spans() + beyond) * 4);
+        assert_eq!(all(256, Purpose::Removal), (arena.reserve_spans() + arena.spans_beyond()) * 4);
         assert_eq!(all(1, Purpose::Removal), 0);
     }
 

@@ -3,7 +3,7 @@
 use crate::arm;
 use crate::data::{Kind, Strings, U64};
 use crate::registry::{self, Runs, SubjectEntry};
-use crate::subjects::{Reader, Subject, Writer, by_itself};
+use crate::subjects::{Reader, Subject, Writer, by_itself, foreign};
 
 /// A map from numbers to numbers that can be measured. A new one is empty.
 ///
@@ -96,8 +96,7 @@ pub(crate) fn register(structures: impl IntoIterator<Item = Structure>) -> Resul
     let mut own: Vec<SubjectEntry> = Vec::new();
     for Structure(entry) in structures {
         let name = entry.name;
-        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        if name.is_empty() || !name.bytes().all(is_name) {
+        if !foreign::is_name(name) {
             return Err(format!("{name:?} is no name: names have lower-case letters, digits and -"));
         }
         if registry::entries().any(|there| there.name == name) || own.iter().any(|there| there.name == name) {

@@ -144,6 +144,12 @@ unsafe fn text(of: *const c_char, what: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Whether a structure can have this name: one that no option or part of a name is taken for.
+pub(crate) fn is_name(name: &str) -> bool {
+    let may = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !name.is_empty() && name.bytes().all(may)
+}
+
 impl Offer {
     /// Reads a subject. Its name is prefixed with that of the library.
     ///
@@ -156,8 +162,7 @@ impl Offer {
         }
         // SAFETY: both are null, or end in NUL and stay, as the header demands of a subject.
         let (own, about) = unsafe { (text(raw.name, "name")?, text(raw.about, "description")?) };
-        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        if own.is_empty() || !own.bytes().all(is_name) {
+        if !is_name(&own) {
             return Err(format!("is named {own:?}; names have lower-case letters, digits and -"));
         }
         if about.chars().any(char::is_control) {
