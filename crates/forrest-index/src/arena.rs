@@ -17,7 +17,7 @@
 use crate::error::{Error, MAX_CAPACITY_BYTES};
 use crate::options::Options;
 use forrest_base::lock;
-use forrest_machine::pages::{PageKind, Region};
+use forrest_machine::pages::{PageKind, Region, fitting};
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -248,19 +248,16 @@ impl Arena {
             Some(bytes) => bytes,
             None => machine.saturating_mul(2),
         };
-        let mut bytes = want.clamp(CHUNK_BYTES, MAX_CAPACITY_BYTES).next_multiple_of(CHUNK_BYTES);
-        let (region, beyond) = loop {
+        let want = want.clamp(CHUNK_BYTES, MAX_CAPACITY_BYTES);
+        // A requested capacity is had whole or not at all.
+        let least = if options.capacity_bytes.is_some() { want } else { want.min(RESERVED_MIN) };
+        let (region, bytes, beyond) = fitting(want, least, |bytes| {
+            let bytes = bytes.next_multiple_of(CHUNK_BYTES);
             let beyond = (bytes / CHUNK_BYTES / BEYOND_SHARE).clamp(1, BEYOND_CHUNKS_MAX) * CHUNK_BYTES;
             let beyond = beyond.min(MAX_CAPACITY_BYTES - bytes);
-            match Region::reserve(bytes + beyond, options.pages, options.numa) {
-                Ok(region) => break (region, beyond),
-                // Address space may be limited (`ulimit -v`, emulation). Without a requested capacity, try half.
-                Err(_) if options.capacity_bytes.is_none() && bytes > RESERVED_MIN => {
-                    bytes = (bytes / 2).next_multiple_of(CHUNK_BYTES);
-                }
-                Err(_) => return Err(Error::OutOfMemory(bytes)),
-            }
-        };
+            let region = Region::reserve(bytes + beyond, options.pages, options.numa);
+            region.map_or(Err(Error::OutOfMemory(bytes)), |region| Ok((region, bytes, beyond)))
+        })?;
         let chunks_max = ((bytes + beyond) / CHUNK_BYTES) as u32;
         let layout = Self::spans_layout(chunks_max);
         // SAFETY: the layout is not empty. Zero bytes are a valid `Span`.

@@ -24,6 +24,7 @@ use forrest_engine::Options;
 use forrest_engine::error::of_index;
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_index::{self as index, Cursor, Effect, Index, Tree};
+use forrest_machine::pages::fitting;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -222,15 +223,12 @@ impl Memtable {
         let capacity_of = |content: usize| content.saturating_mul(CAPACITY_FACTOR).max(CAPACITY_MIN);
         let least = capacity_of(room);
         let wanted = capacity_of(memtable_bytes.saturating_add(batch_bytes_max));
-        let mut capacity = wanted.min(index::MAX_CAPACITY_BYTES).max(least);
-        let index = loop {
-            match Index::new(&index::Options { capacity_bytes: Some(capacity), pages, numa }) {
-                Err(forrest_index::Error::OutOfMemory(_)) if capacity > least => {
-                    capacity = (capacity / 2).max(least);
-                }
-                made => break made.map_err(of_index)?,
-            }
-        };
+        let wanted = wanted.min(index::MAX_CAPACITY_BYTES);
+        let (index, capacity) = fitting(wanted, least, |capacity| {
+            let index = Index::new(&index::Options { capacity_bytes: Some(capacity), pages, numa })?;
+            Ok((index, capacity))
+        })
+        .map_err(of_index)?;
         Ok(Memtable {
             index,
             first: OnceLock::new(),

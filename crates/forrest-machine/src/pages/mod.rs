@@ -21,6 +21,7 @@
 
 mod array;
 mod bytes;
+mod fitting;
 mod hugetlb;
 mod numa;
 mod region;
@@ -29,6 +30,7 @@ mod sys;
 
 pub use array::{Array, MAPPED_BYTES};
 pub use bytes::Bytes;
+pub use fitting::fitting;
 pub use numa::{Numa, nodes};
 pub use region::{Committed, GRANULE_BYTES, Region};
 pub use report::{Coverage, Explicit, TRANSPARENT_PATH, Transparent, TransparentMode, explicit, transparent};

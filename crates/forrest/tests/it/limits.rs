@@ -368,3 +368,32 @@ fn counters_end_where_64_bits_end() {
         assert_eq!(db.get("text").unwrap().unwrap(), vec![0; length]);
     }
 }
+
+/// Where addresses are few, as under `ulimit -v`, a store leaves room for others: it takes no more than half of what
+/// is left. This test runs itself in a shell that sets the limit.
+#[cfg(target_os = "linux")]
+#[test]
+fn stores_share_few_addresses() {
+    const INSIDE: &str = "FORREST_FEW_ADDRESSES";
+    if std::env::var_os(INSIDE).is_some() {
+        let directory = tempfile::tempdir().unwrap();
+        let homes = ["memory:", "one", "memory:", "two"];
+        let stores = homes.map(|home| match home {
+            "memory:" => Db::open(home).unwrap(),
+            name => Db::open(directory.path().join(name).to_str().unwrap()).unwrap(),
+        });
+        for db in &stores {
+            db.set("key", vec![1; 1 << 20]).unwrap();
+            assert_eq!(db.get("key").unwrap().unwrap().len(), 1 << 20);
+        }
+        return;
+    }
+    let own = std::env::current_exe().unwrap();
+    let ran = std::process::Command::new("sh")
+        .args(["-c", "ulimit -v 10000000 && exec \"$0\" --exact limits::stores_share_few_addresses"])
+        .arg(own)
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
+}
