@@ -272,7 +272,7 @@ static inline u8 llds_tag_of(u64 hash)
 {
 	const u8 tag = hash >> 56;
 
-	return tag < 2 ? tag + 2 : tag;
+	return tag < 2 ? 2 : tag;
 }
 
 #endif /* LLDS_BUCKETS_H */

@@ -241,6 +241,8 @@ static long llds_attach(struct file *file, void __user *at)
 
 static long llds_destroy(struct file *file, void __user *from)
 {
+	struct llds_file *own = file->private_data;
+	struct llds_held *only = NULL;
 	struct llds_destroy destroy;
 	struct llds_name name;
 	int error;
@@ -248,7 +250,7 @@ static long llds_destroy(struct file *file, void __user *from)
 	BUILD_BUG_ON(sizeof(destroy) != 24);
 	if (copy_from_user(&destroy, from, sizeof(destroy)))
 		return -EFAULT;
-	if (destroy.flags & ~LLDS_OF_USER || destroy.reserved)
+	if (destroy.flags & ~(LLDS_OF_USER | LLDS_ATTACHED) || destroy.reserved)
 		return -EINVAL;
 	error = copy_name(&name, destroy.name, destroy.name_bytes,
 			  destroy.flags, destroy.uid);
@@ -256,7 +258,13 @@ static long llds_destroy(struct file *file, void __user *from)
 		return error;
 	if (!(file->f_mode & FMODE_WRITE))
 		return -EBADF;
-	return llds_stores_destroy(&name);
+	if (destroy.flags & LLDS_ATTACHED) {
+		/* Pairs with the release where it is set. */
+		only = smp_load_acquire(&own->held);
+		if (!only)
+			return -ENOENT;
+	}
+	return llds_stores_destroy(&name, only);
 }
 
 static long llds_list(void __user *at)

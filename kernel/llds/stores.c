@@ -379,7 +379,8 @@ static struct llds_held *take_name(struct llds_held *held)
 	return held->opens ? NULL : held;
 }
 
-int llds_stores_destroy(const struct llds_name *name)
+int llds_stores_destroy(const struct llds_name *name,
+			const struct llds_held *only)
 {
 	struct llds_held *held, *rest = NULL;
 	int error = 0;
@@ -387,7 +388,7 @@ int llds_stores_destroy(const struct llds_name *name)
 	if (mutex_lock_killable(&lock))
 		return -EINTR;
 	held = find(name);
-	if (!held)
+	if (!held || (only && held != only))
 		error = -ENOENT;
 	else if (!uid_eq(current_fsuid(), held->uid) && !has(CAP_FOWNER))
 		error = -EACCES;

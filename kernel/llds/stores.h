@@ -124,8 +124,12 @@ struct llds_held *llds_stores_attach(const struct llds_wanted *wanted);
 /* Drops the reference of an open device. */
 void llds_stores_close(struct llds_held *held);
 
-/* Removes a name; returns 0, -ENOENT, -EACCES, or -EINTR. */
-int llds_stores_destroy(const struct llds_name *name);
+/*
+ * Removes a name, unless @only is not NULL and not the store of that name.
+ * Returns 0, -ENOENT, -EACCES, or -EINTR.
+ */
+int llds_stores_destroy(const struct llds_name *name,
+			const struct llds_held *only);
 
 /*
  * Writes records of the stores after a name to @room, and their numbers to

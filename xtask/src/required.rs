@@ -72,7 +72,9 @@ pub(crate) const MODULE: &[&str] = &[
     "kernel/llds/tests/check.c",
     "kernel/llds/tests/client",
 ];
-/// What the kernel of the debug machine has.
+/// What a kernel in user mode has.
+pub(crate) const PROCESS_CONFIG: &str = "kernel/llds/tests/process.config";
+/// What that of the debug machine has beside.
 pub(crate) const DEBUG_CONFIG: &str = "kernel/llds/tests/debug.config";
 
 /// Demands that a file (relative to the root) is there.
@@ -97,6 +99,7 @@ mod tests {
             OPTIONS,
             SOAK,
             README,
+            PROCESS_CONFIG,
             DEBUG_CONFIG,
         ];
         let lists = [&files, MODELS, MODULE, PYTHON, EXAMPLES_C, GUIDES_C].into_iter().flatten();

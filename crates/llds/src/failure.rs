@@ -87,11 +87,16 @@ pub(crate) fn device(error: &llds::Error) -> Error {
     Error::new(kind, if advice.is_empty() { error.to_string() } else { format!("{error}; {advice}") })
 }
 
+/// Whether a destroy failed because the store does not have the name, or has it no more.
+pub(crate) fn is_gone(error: &llds::Error) -> bool {
+    !is_of_device(error) && error.number().is_some_and(|number| is(number, &[Errno::NOENT]))
+}
+
 /// The result of a destroy that failed: false if the store does not exist.
 pub(crate) fn destroying(error: &llds::Error, name: &[u8]) -> Result<bool> {
     let url = format!("\"llds:{}\"", name.escape_ascii());
     match error.number().filter(|_| !is_of_device(error)) {
-        Some(number) if is(number, &[Errno::NOENT]) => Ok(false),
+        Some(_) if is_gone(error) => Ok(false),
         Some(number) if is(number, &[Errno::ACCESS, Errno::PERM]) => Err(Error::new(
             ErrorKind::Io,
             format!("{url} belongs to another user; only its owner may destroy it"),

@@ -83,7 +83,7 @@ pub fn save(
 /// name. With a name, it is a copy under that name, which belongs to this user. `see` as in [`save`].
 ///
 /// The whole file is read first, so a damaged one changes nothing. Then the store appears, and fills; if that fails, it
-/// is destroyed, by its name. Let nobody use it before this returns. To restore a store of another user or group, be
+/// is destroyed. Let nobody use it before this returns. To restore a store of another user or group, be
 /// root; then the file must belong to root or to that user, and nobody else may be able to write it. It needs a thread,
 /// in which it acts for that user.
 ///
@@ -138,9 +138,11 @@ pub fn restore(
     match filled {
         Ok(()) => Ok(Saved { uid: owner.0, gid: owner.1, ..saved(text, *keys, listed) }),
         Err(error) => {
-            // A part of a store is worse than none.
-            match Device::open(true).and_then(|device| device.destroy(of.user, of.bytes)) {
+            // A part of a store is worse than none. If somebody has destroyed it meanwhile, there is nothing to do, and
+            // a store that has its name now is another one.
+            match store.destroy(of) {
                 Ok(()) => Err(error),
+                Err(gone) if failure::is_gone(&gone) => Err(error),
                 Err(_) => Err(Error::new(
                     error.kind(),
                     format!(

@@ -43,6 +43,11 @@ struct OpenStore {
 }
 
 impl Store {
+    /// Removes the store's name, unless that is another store's by now.
+    pub(crate) fn destroy(&self, name: Name<'_>) -> llds::Result<()> {
+        self.0.store.destroy(name.user, name.bytes)
+    }
+
     /// Opens a store, for reading only if `is_read_only`.
     ///
     /// # Errors

@@ -255,6 +255,36 @@ static const char *names_are_told_apart(void)
 	return NULL;
 }
 
+/* As who restores a store does, whose device keeps it when its name has gone. */
+static const char *a_name_is_removed_for_one_store(void)
+{
+	struct llds_destroy destroyed = { .name = (uintptr_t)"one-store",
+					  .name_bytes = 9,
+					  .flags = LLDS_ATTACHED };
+	int error, fd = device(), other = device(), private = device();
+
+	error = attach(fd, "one-store", EXCLUSIVELY, 0666);
+	DEMAND(!error, "making it: %d", error);
+	error = set(private, "key", "value");
+	DEMAND(!error, "a set: %d", error);
+	error = command(private, LLDS_IOC_DESTROY, (uintptr_t)&destroyed);
+	DEMAND(error == ENOENT, "by a device of another store: %d", error);
+	error = destroy("one-store");
+	DEMAND(!error, "destroying it: %d", error);
+	error = attach(other, "one-store", EXCLUSIVELY, 0666);
+	DEMAND(!error, "making another: %d", error);
+	error = command(fd, LLDS_IOC_DESTROY, (uintptr_t)&destroyed);
+	DEMAND(error == ENOENT, "the name of another store: %d", error);
+	error = command(other, LLDS_IOC_DESTROY, (uintptr_t)&destroyed);
+	DEMAND(!error, "its own name: %d", error);
+	error = command(other, LLDS_IOC_DESTROY, (uintptr_t)&destroyed);
+	DEMAND(error == ENOENT, "twice: %d", error);
+	close(private);
+	close(other);
+	close(fd);
+	return NULL;
+}
+
 static const char *what_is_not_known_is_refused(void)
 {
 	struct llds_attach asked = { .name = (uintptr_t)"unknown",
@@ -286,7 +316,7 @@ static const char *what_is_not_known_is_refused(void)
 		asked = good;
 		destroyed.flags = 1U << bit;
 		error = command(fd, LLDS_IOC_DESTROY, (uintptr_t)&destroyed);
-		DEMAND(error == (bit == 2 ? ENOENT : EINVAL),
+		DEMAND(error == (bit == 2 || bit == 3 ? ENOENT : EINVAL),
 		       "destroying, flag %u: %d", bit, error);
 		destroyed.flags = 0;
 		destroyed.uid = 1U << bit;
@@ -843,6 +873,7 @@ const struct check store_checks[] = {
 	{ "one_of_many_makes_it", one_of_many_makes_it },
 	{ "names_have_any_byte_but_0", names_have_any_byte_but_0 },
 	{ "names_are_told_apart", names_are_told_apart },
+	{ "a_name_is_removed_for_one_store", a_name_is_removed_for_one_store },
 	{ "what_is_not_known_is_refused", what_is_not_known_is_refused },
 	{ "nobody_takes_the_name_of_another",
 	  nobody_takes_the_name_of_another },

@@ -13,7 +13,7 @@
 #include <linux/types.h>
 
 /* Changes whenever something here changes its meaning. */
-#define LLDS_ABI 5
+#define LLDS_ABI 6
 
 /* Maximum key length, in bytes. Keys may be empty. */
 #define LLDS_KEY_BYTES_MAX 4096
@@ -321,11 +321,17 @@ struct llds_attach {
  */
 #define LLDS_IOC_ATTACH _IOWR(LLDS_IOC_MAGIC, 2, struct llds_attach)
 
+/*
+ * Removes the name only if it is that of the store to which this open device is
+ * attached; -ENOENT if it is not, or is no more.
+ */
+#define LLDS_ATTACHED 0x08
+
 /**
  * struct llds_destroy - removes a store's name
  * @name: address of the name
  * @name_bytes: bytes of the name
- * @flags: LLDS_OF_USER, or zero
+ * @flags: LLDS_OF_USER, LLDS_ATTACHED
  * @uid: with LLDS_OF_USER, the user; otherwise zero
  * @reserved: zero
  */

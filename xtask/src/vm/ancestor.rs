@@ -4,6 +4,11 @@
 //!
 //! A second of that machine is a thousand million instructions, of all threads and of the kernel together, and it has
 //! one processor. So the figures show work, and neither misses of the caches nor threads that run in parallel.
+//!
+//! With `--wall`, a kernel in user mode without checkers runs it instead, on the processors of this machine: its
+//! figures are time, with misses of the caches. It has one processor too, and the host stops the process at each of its
+//! system calls and page faults, which costs microseconds. So there it shows what the module's structures cost, and
+//! what a mapping and runs save, and not what a call costs elsewhere.
 
 use std::fs;
 
@@ -15,6 +20,7 @@ use crate::steps::{Outcome, Verdict};
 use crate::workspace::Workspace;
 
 const RECORD: &str = "bench/record/llds-ancestor.txt";
+const RECORD_WALL: &str = "bench/record/llds-ancestor-wall.txt";
 const BOOT: Boot = Boot { name: "ancestor", count: 1, nodes: 1, gibibytes: 3, parameters: "ancestor=1" };
 /// Lines of init around what kvbench prints.
 const BEGINS: &str = "ancestor: ";
@@ -22,27 +28,30 @@ const ENDS: &str = "ancestor ended";
 
 /// The command: prints the tables, and with `--record` writes them to the record.
 pub(crate) fn run(workspace: &Workspace, words: &[&str], settings: &str) -> Verdict {
-    let records = match words {
-        [] => false,
-        ["--record"] => true,
-        _ => return Err(format!("unexpected arguments {words:?}: --ancestor takes --record, or nothing")),
+    if let Some(word) = words.iter().find(|word| !["--record", "--wall"].contains(word)) {
+        return Err(format!("unexpected argument {word:?}: --ancestor takes --wall and --record"));
+    }
+    let (kind, processors, option, record) = if words.contains(&"--wall") {
+        (Kind::Timed, Processors::Process, "--ancestor --wall", RECORD_WALL)
+    } else {
+        (Kind::Stock, Processors::Counted, "--ancestor", RECORD)
     };
-    let bench = match Bench::prepare(workspace, Kind::Stock)? {
+    let bench = match Bench::prepare(workspace, kind)? {
         Ok(bench) => bench,
         Err(why) => return Ok(Outcome::Skipped(why)),
     };
     bench.build()?;
     bench.pack(Some(&Client::kvbench(workspace, bench.folder())?))?;
-    let said = bench.boot(&BOOT, Processors::Counted, settings)?;
+    let said = bench.boot(&BOOT, processors, settings)?;
     let tables = tables(&said)
         .ok_or_else(|| format!("the machine stopped; console output: {}", bench.log(BOOT.name).display()))?;
     print!("{tables}");
-    if records {
-        let command = format!("cargo xtask vm --ancestor {settings}");
+    if words.contains(&"--record") {
+        let command = format!("cargo xtask vm {option} {settings}");
         let text = format!("# Linux {}, {}\n{tables}", bench.release(), command.trim_end());
-        let path = workspace.root.join(RECORD);
+        let path = workspace.root.join(record);
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-        println!("written to {RECORD}");
+        println!("written to {record}");
     }
     Ok(Outcome::Passed)
 }

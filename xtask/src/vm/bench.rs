@@ -56,8 +56,16 @@ pub(crate) enum Kind {
     Stock,
     /// One that is built here with every checker, as a process.
     Debug,
+    /// One that is built here without any, as a process.
+    Timed,
     /// The kernel of another suite of Debian's, likewise in a machine of QEMU's.
     Of(&'static Suite),
+}
+
+impl Kind {
+    fn is_process(self) -> bool {
+        matches!(self, Kind::Debug | Kind::Timed)
+    }
 }
 
 /// The folder.
@@ -84,9 +92,14 @@ impl<'a> Bench<'a> {
         let compiler = stock.compiler.clone();
         let got = match kind {
             Kind::Stock => Ok(stock),
-            Kind::Debug => {
-                folder = workspace.target.join(format!("{NAME}-debug"));
-                source::get(workspace, &folder.join("kernel"), stock)?
+            Kind::Debug | Kind::Timed => {
+                let cache = workspace.target.join(format!("{NAME}-debug/kernel"));
+                let (name, flavour) =
+                    if kind == Kind::Debug { ("debug", source::CHECKED) } else { ("timed", source::TIMED) };
+                folder = workspace.target.join(format!("{NAME}-{name}"));
+                let got = source::get(workspace, &cache, stock, flavour)?;
+                fs::create_dir_all(&folder).map_err(|error| told(&folder, &error))?;
+                got
             }
             Kind::Of(suite) => {
                 let cache = workspace.target.join(format!("{NAME}-suites"));
@@ -210,7 +223,7 @@ impl<'a> Bench<'a> {
 
     /// Those of the machine at hand if they work, else emulated ones.
     pub(crate) fn processors(&self) -> Processors {
-        if self.kind == Kind::Debug {
+        if self.kind.is_process() {
             return Processors::Process;
         }
         match machine::kvm(self.workspace, &self.kernel.image, &self.archive(), self.log("probe")) {
@@ -250,7 +263,7 @@ fn fetch(workspace: &Workspace, folder: &Path, kind: Kind) -> Result<Kernel, Str
     if !(host.starts_with("x86_64-") && host.contains("linux")) {
         return Err(format!("the machine is built on Linux for x86-64, not on {host}"));
     }
-    let programs = if kind == Kind::Debug { source::PROGRAMS } else { PROGRAMS };
+    let programs = if kind.is_process() { source::PROGRAMS } else { PROGRAMS };
     let programs = ANY_PROGRAMS.iter().chain(programs).filter(|(program, _)| !setup::on_path(program));
     let libraries = LIBRARIES.iter().filter(|(file, _)| !Path::new(file).exists());
     let missing: Vec<&str> = programs.chain(libraries).map(|(_, package)| *package).collect();

@@ -121,7 +121,8 @@ pub(crate) fn help() -> String {
         each allocation and each copy fail; --debug --planted [MISTAKE...] tests the mistakes that only it finds.\n\
         --kernels [SUITE...] builds the module for the kernels of these suites of Debian's, or of all, and runs the\n\
         checks in C on each. It needs root.\n\
-        --ancestor runs the benchmark of the module's ancestor there, and counts its instructions; --record records.\n\
+        --ancestor runs the benchmark of the module's ancestor there, and counts its instructions; with --wall a kernel\n\
+        in user mode without checkers runs it, and times count; --record records.\n\
         --style runs checkpatch --strict, the kernel's semantic patches and clang's analyzer over the sources.\n\
         --costs counts the instructions of each way to access a store, and fails if a count has grown by more than 3 %\n\
         since it was recorded; --costs --record records the counts.\n\

@@ -1,8 +1,8 @@
-//! The kernel of the debug machine: Debian's, built from its source as a process (`ARCH=um`), with the checkers that
-//! no stock kernel has.
+//! A kernel in user mode: Debian's, built from its source as a process (`ARCH=um`). There are two: one with the
+//! checkers that no stock kernel has, and one with none of them, whose times can be measured.
 //!
-//! The source is downloaded and unpacked below the target directory, by version, with the build beside it. It is
-//! rebuilt if the version, the configuration (`kernel/llds/tests/debug.config`) or the compiler changes. Only missing
+//! The source is downloaded and unpacked below the target directory, by version, with the builds beside it. They are
+//! rebuilt if the version, the configuration (files of `kernel/llds/tests`) or the compiler changes. Only missing
 //! programs are installed. If the source is unavailable, the step is skipped; if it does not build, or cannot be
 //! configured as wanted, the step fails.
 
@@ -23,6 +23,27 @@ pub(crate) const PROGRAMS: &[(&str, &str)] = &[
     ("bc", "bc"),
     ("xz", "xz-utils"),
 ];
+/// One of the kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flavour {
+    /// Of its build, beside the source.
+    folder: &'static str,
+    /// Files of its configuration.
+    configs: &'static [&'static str],
+    /// For modules of this kernel.
+    arguments: &'static [&'static str],
+}
+
+/// The one with every checker. UBSAN is for files that ask for it, where the kernel does not ask for all of them.
+pub(crate) const CHECKED: Flavour = Flavour {
+    folder: "build",
+    configs: &[required::PROCESS_CONFIG, required::DEBUG_CONFIG],
+    arguments: &["ARCH=um", "UBSAN_SANITIZE=y", "W=1"],
+};
+/// The one without.
+pub(crate) const TIMED: Flavour =
+    Flavour { folder: "timed", configs: &[required::PROCESS_CONFIG], arguments: &["ARCH=um"] };
+
 /// The compiler.
 const COMPILER: &str = "gcc";
 /// What the build was made of, beside it.
@@ -33,22 +54,26 @@ pub(crate) fn get(
     workspace: &Workspace,
     cache: &Path,
     stock: Kernel,
+    flavour: Flavour,
 ) -> Result<Result<Kernel, String>, String> {
-    required::demand(workspace, required::DEBUG_CONFIG)?;
-    let path = workspace.root.join(required::DEBUG_CONFIG);
-    let wanted = fs::read_to_string(&path).map_err(|error| told(&path, &error))?;
+    let mut wanted = String::new();
+    for config in flavour.configs {
+        required::demand(workspace, config)?;
+        let path = workspace.root.join(config);
+        wanted += &fs::read_to_string(&path).map_err(|error| told(&path, &error))?;
+    }
     let (root, version) = match tree(workspace, cache, &stock.release)? {
         Ok(found) => found,
         Err(why) => return Ok(Err(why)),
     };
+    let folder = root.join(flavour.folder);
     let kernel = Kernel {
         release: format!("{}, of Debian's source {version}, in user mode", short(&stock.release)),
-        image: root.join("build/linux"),
-        headers: root.join("build"),
+        image: folder.join("linux"),
+        headers: folder.clone(),
         compiler: COMPILER.to_owned(),
         busybox: stock.busybox,
-        // UBSAN is for files that ask for it, where the kernel does not ask for all of them.
-        arguments: ["ARCH=um", "UBSAN_SANITIZE=y", "W=1"].map(str::to_owned).to_vec(),
+        arguments: flavour.arguments.iter().map(|&argument| argument.to_owned()).collect(),
         root: None,
     };
     let (compiler, status) = workspace::capture(workspace.command(COMPILER).arg("--version"))?;
@@ -56,11 +81,11 @@ pub(crate) fn get(
         return Err(format!("{COMPILER} prints no version"));
     }
     let made_of = format!("{version}\n{compiler}\n{wanted}");
-    if fs::read_to_string(kernel.headers.join(STAMP)).is_ok_and(|built| built == made_of) {
+    let stamp = folder.join(STAMP);
+    if fs::read_to_string(&stamp).is_ok_and(|built| built == made_of) {
         return Ok(Ok(kernel));
     }
-    build(workspace, &root, &path, &wanted)?;
-    let stamp = kernel.headers.join(STAMP);
+    build(workspace, &root, &folder, &wanted)?;
     fs::write(&stamp, made_of).map_err(|error| told(&stamp, &error))?;
     Ok(Ok(kernel))
 }
@@ -180,10 +205,11 @@ fn let_sleep_be_checked(options: &str) -> Option<String> {
 }
 
 /// Configures and builds.
-fn build(workspace: &Workspace, root: &Path, path: &Path, wanted: &str) -> Result<(), String> {
-    let folder = root.join("build");
-    kernel::remove(&folder)?;
-    fs::create_dir_all(&folder).map_err(|error| told(&folder, &error))?;
+fn build(workspace: &Workspace, root: &Path, folder: &Path, wanted: &str) -> Result<(), String> {
+    kernel::remove(folder)?;
+    fs::create_dir_all(folder).map_err(|error| told(folder, &error))?;
+    let path = folder.join("wanted.config");
+    fs::write(&path, wanted).map_err(|error| told(&path, &error))?;
     let quietly = |command: &mut Command| {
         println!("$ {}", workspace::line(command));
         let (text, status) = workspace::capture(command)?;
@@ -195,7 +221,7 @@ fn build(workspace: &Workspace, root: &Path, path: &Path, wanted: &str) -> Resul
         make.arg("ARCH=um").arg(format!("CC={COMPILER}")).env("LC_ALL", "C");
         make
     };
-    quietly(make().env("KCONFIG_ALLCONFIG", path).arg("allnoconfig"))?;
+    quietly(make().env("KCONFIG_ALLCONFIG", &path).arg("allnoconfig"))?;
     let made: PathBuf = folder.join(".config");
     let made = fs::read_to_string(&made).map_err(|error| told(&made, &error))?;
     let missing = missing(wanted, &made);

@@ -515,6 +515,18 @@ fn stores_in_the_kernel_are_saved_and_restored() {
         |done, whole| if done > whole / 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     assert_eq!(forrest::llds::restore(&path, None, half).unwrap_err().kind(), ErrorKind::Busy);
     assert_eq!(find(), None);
+    // Ended after somebody had destroyed it, and made a store of the same name: that one stays.
+    let replaced = |done, whole| {
+        let end = half(done, whole);
+        if end.is_break() {
+            assert!(forrest::llds::destroy(name).unwrap());
+            place.open().set("of", "another").unwrap();
+        }
+        end
+    };
+    assert_eq!(forrest::llds::restore(&path, None, replaced).unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(place.open().get("of").unwrap().unwrap(), "another");
+    assert!(forrest::llds::destroy(name).unwrap());
     assert_eq!(forrest::llds::restore(&path, None, see).unwrap(), saved);
     let after = find().unwrap();
     assert_eq!((after.keys, after.pair_bytes), (before.keys, before.pair_bytes));

@@ -5,7 +5,7 @@
 //! commands, which contain addresses, stay in this module.
 
 /// The version of the ABI, `LLDS_ABI`.
-pub const ABI: u32 = 5;
+pub const ABI: u32 = 6;
 /// Maximum key length, in bytes.
 pub const KEY_BYTES_MAX: usize = 4096;
 /// Maximum length of a store's name, in bytes.
@@ -73,6 +73,8 @@ pub(super) const CREATE: u32 = 0x01;
 pub(super) const EXCLUSIVE: u32 = 0x02;
 /// The name is one of a user.
 pub(super) const OF_USER: u32 = 0x04;
+/// Of [`command::DESTROY`]: removes the name only if it is that of the store to which the device is attached.
+pub(super) const ATTACHED: u32 = 0x08;
 /// The memory nodes of a new store: as the policy of the process says.
 pub(super) const NUMA_LOCAL: u32 = 0;
 /// All in turn.

@@ -20,7 +20,7 @@ const LAYOUTS: [Layout; 11] = [
 
 /// The numbers of `abi`, by their names in the header.
 fn numbers() -> BTreeMap<String, i128> {
-    let all: [(&str, i128); 35] = [
+    let all: [(&str, i128); 36] = [
         ("ABI", ABI.into()),
         ("KEY_BYTES_MAX", KEY_BYTES_MAX as i128),
         ("NAME_BYTES_MAX", NAME_BYTES_MAX as i128),
@@ -53,6 +53,7 @@ fn numbers() -> BTreeMap<String, i128> {
         ("CREATE", CREATE.into()),
         ("EXCLUSIVE", EXCLUSIVE.into()),
         ("OF_USER", OF_USER.into()),
+        ("ATTACHED", ATTACHED.into()),
         ("NUMA_LOCAL", NUMA_LOCAL.into()),
         ("NUMA_INTERLEAVE", NUMA_INTERLEAVE.into()),
         ("NUMA_NODE", NUMA_NODE.into()),

@@ -170,11 +170,23 @@ impl Device {
     /// # Errors
     /// `ENOENT`; `EACCES` if the store is another user's; `EBADF` if the device is open read-only.
     pub fn destroy(&self, user: Option<u32>, name: &[u8]) -> Result<()> {
-        let (flags, uid) = of_user(user);
+        self.destroy_with(user, name, 0)
+    }
+
+    /// Removes the name of the store to which this device is attached. REQUIRES: it is attached.
+    ///
+    /// # Errors
+    /// As [`Device::destroy`]; `ENOENT` too if the name is that of another store by now.
+    pub fn destroy_own(&self, user: Option<u32>, name: &[u8]) -> Result<()> {
+        self.destroy_with(user, name, abi::ATTACHED)
+    }
+
+    fn destroy_with(&self, user: Option<u32>, name: &[u8], flags: u32) -> Result<()> {
+        let (of_user, uid) = of_user(user);
         let argument = abi::Destroy {
             name: name.as_ptr().expose_provenance() as u64,
             name_bytes: length(DESTROY, name)?,
-            flags,
+            flags: of_user | flags,
             uid,
             reserved: 0,
         };

@@ -106,7 +106,7 @@ mod tests {
         let error = Error::version("use /dev/llds", 7);
         assert_eq!(
             error.to_string(),
-            "cannot use /dev/llds: the module has version 7 of its interface, and this library version 5"
+            "cannot use /dev/llds: the module has version 7 of its interface, and this library version 6"
         );
         let error = Error::nonsense("do a run of operations", "it is longer than its buffer");
         assert!(error.to_string().ends_with("invalid answer: it is longer than its buffer"));

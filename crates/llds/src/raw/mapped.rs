@@ -6,6 +6,7 @@
 
 use super::abi;
 use super::seqlock::{self, Candidate, Memory, Read, Sequence};
+use std::hint::cold_path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -68,13 +69,11 @@ impl Mapped {
     /// # Errors
     /// Returns `make` uncalled if the value is in a separate block, which is not mapped, if the key's bucket is
     /// crowded, or if 64 attempts met a concurrent change. The caller then reads through the engine.
-    #[inline]
+    #[inline(always)]
     pub fn get<R, F: FnOnce(Option<&[u8]>) -> R>(&self, key: &[u8], make: F) -> Result<R, F> {
-        // SAFETY: the header is readable while `self` lives (see `new`); the salt never changes.
-        let salt = unsafe { (*self.header.as_ptr()).salt };
         if let Ok(word) = <[u8; 8]>::try_from(key) {
             let words = Words { key: u64::from_ne_bytes(word), value: 0, value_bytes: 0 };
-            let mut lookup = self.lookup(hash_of_word(salt, words.key), words);
+            let mut lookup = self.lookup(hash_of_word(self.salt(), words.key), words);
             match seqlock::read_once(&mut lookup) {
                 Read::Found => {
                     let Words { value, value_bytes, .. } = lookup.copier;
@@ -84,12 +83,15 @@ impl Mapped {
                 Read::Apart | Read::Retry => {}
             }
         }
-        self.get_any(hash(salt, key), key, make)
+        self.get_any(key, make)
     }
 
     /// The same for a key and a value of any length.
-    fn get_any<R, F: FnOnce(Option<&[u8]>) -> R>(&self, hash: u64, key: &[u8], make: F) -> Result<R, F> {
-        let mut lookup = self.lookup(hash, Bytes { key, value: Vec::new(), start: 0, value_bytes: 0 });
+    #[cold]
+    #[inline(never)]
+    fn get_any<R, F: FnOnce(Option<&[u8]>) -> R>(&self, key: &[u8], make: F) -> Result<R, F> {
+        let mut lookup =
+            self.lookup(hash(self.salt(), key), Bytes { key, value: Vec::new(), start: 0, value_bytes: 0 });
         for _ in 0..TRIES {
             match seqlock::read_once(&mut lookup) {
                 Read::Found => return Ok(make(Some(lookup.copier.value()))),
@@ -102,10 +104,14 @@ impl Mapped {
     }
 
     #[inline]
+    fn salt(&self) -> u64 {
+        // SAFETY: the header is readable while `self` lives (see `new`); the salt never changes.
+        unsafe { (*self.header.as_ptr()).salt }
+    }
+
+    #[inline]
     fn lookup<C: Copier>(&self, hash: u64, copier: C) -> Lookup<'_, C> {
-        let tag = (hash >> 56) as u8;
-        let tags = ONES * u64::from(if tag < 2 { tag + 2 } else { tag });
-        Lookup { mapped: self, hash: hash as u32, tags, copier }
+        Lookup { mapped: self, hash: hash as u32, tag: Tag::of(hash), copier }
     }
 
     pub(super) fn header(&self) -> NonNull<abi::Header> {
@@ -129,8 +135,7 @@ impl Mapped {
 struct Lookup<'m, C> {
     mapped: &'m Mapped,
     hash: u32,
-    /// The key's tag, in each of the eight bytes.
-    tags: u64,
+    tag: Tag,
     copier: C,
 }
 
@@ -158,13 +163,19 @@ impl Copier for Words {
         }
         // One comparison for: the key has 8 bytes, the value 1 to 8, and no flag is set.
         let short = sizes.wrapping_sub(8 | 1 << KEY_BITS).rotate_right(KEY_BITS);
-        if short < 8 && is_in_slab(at, HEAD_BYTES + 16) {
-            // SAFETY: the value's word lies in the entry's slab, as `is_in_slab` has just checked.
-            self.value = unsafe { long_word(at.add(HEAD_BYTES + 8)) };
-            self.value_bytes = short as usize + 1;
-            return Candidate::Copied;
+        let other = || if key_bytes(sizes) == 8 { Candidate::Apart } else { Candidate::OtherKey };
+        if short >= 8 {
+            cold_path();
+            return other();
         }
-        if key_bytes(sizes) == 8 { Candidate::Apart } else { Candidate::OtherKey }
+        if !is_in_slab(at, HEAD_BYTES + 16) {
+            cold_path();
+            return other();
+        }
+        // SAFETY: the value's word lies in the entry's slab, as `is_in_slab` has just checked.
+        self.value = unsafe { long_word(at.add(HEAD_BYTES + 8)) };
+        self.value_bytes = short as usize + 1;
+        Candidate::Copied
     }
 }
 
@@ -265,29 +276,79 @@ pub(super) unsafe fn long_word(at: *const u8) -> u64 {
     unsafe { (*at.cast::<AtomicU64>()).load(Ordering::Relaxed) }
 }
 
-const ONES: u64 = 0x0101_0101_0101_0101;
 /// The bits of a bucket's 11 slots.
 const SLOTS: u32 = (1 << 11) - 1;
+/// The least tag of an entry.
+const TAG_MIN: u8 = 2;
 
-/// Which of 16 tags, in two words, equal that of `tags`, which has it in each byte: bit i for tag i.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-#[inline]
-fn slots_with(of: [u64; 2], tags: u64) -> u32 {
-    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi64x};
-    // SAFETY: the processor has SSE2, as this function's condition says.
-    unsafe {
-        let of = _mm_set_epi64x(of[1] as i64, of[0] as i64);
-        _mm_movemask_epi8(_mm_cmpeq_epi8(of, _mm_set1_epi64x(tags as i64))) as u32
+/// The tag of a key: the highest byte of its hash, or [`TAG_MIN`] if that is more.
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
+#[derive(Clone, Copy)]
+struct Tag(u8);
+
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
+impl Tag {
+    #[inline]
+    fn of(hash: u64) -> Tag {
+        Tag(((hash >> 56) as u8).max(TAG_MIN))
+    }
+
+    /// Which of 16 tags of a bucket are this one: bit i for tag i.
+    ///
+    /// # Safety
+    /// `bucket` is aligned to 8, and its bytes are readable while the store is mapped.
+    #[inline]
+    unsafe fn slots(self, bucket: *const u8) -> u32 {
+        // SAFETY: the tags are readable and aligned, as the caller ensures.
+        let words = unsafe { [long_word(bucket.add(TAGS)), long_word(bucket.add(TAGS + 8))] };
+        let tags = u128::from(words[0]) | u128::from(words[1]) << 64;
+        tags.to_le_bytes().iter().rev().fold(0, |slots, tag| slots << 1 | u32::from(*tag == self.0))
     }
 }
 
-/// The same without vectors.
-#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
-#[inline]
-fn slots_with(of: [u64; 2], tags: u64) -> u32 {
-    let of = u128::from(of[0]) | u128::from(of[1]) << 64;
-    let tag = tags as u8;
-    of.to_le_bytes().iter().rev().fold(0, |slots, byte| slots << 1 | u32::from(*byte == tag))
+/// The tag of a key in each of 16 bytes.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[derive(Clone, Copy)]
+struct Tag(std::arch::x86_64::__m128i);
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+impl Tag {
+    #[inline]
+    fn of(hash: u64) -> Tag {
+        use std::arch::x86_64 as x86;
+        // SAFETY: the processor has SSE2, as this implementation's condition says.
+        unsafe {
+            let hash = x86::_mm_cvtsi64_si128(hash as i64);
+            // The highest byte twice, four times, in all bytes.
+            let words = x86::_mm_unpacklo_epi8(hash, hash);
+            let half = x86::_mm_shufflehi_epi16::<0xff>(words);
+            let tags = x86::_mm_unpackhi_epi64(half, half);
+            Tag(x86::_mm_max_epu8(tags, x86::_mm_set1_epi8(TAG_MIN as i8)))
+        }
+    }
+
+    /// Which of 16 tags of a bucket are this one: bit i for tag i.
+    ///
+    /// # Safety
+    /// The bytes of `bucket` are readable while the store is mapped.
+    #[inline]
+    unsafe fn slots(self, bucket: *const u8) -> u32 {
+        use std::arch::x86_64 as x86;
+        let tags: x86::__m128i;
+        // SAFETY: the tags are readable, as the caller ensures. A writer may change them meanwhile. To the compiler
+        // this is a load by foreign code, and what it loaded counts only if the bucket's sequence has not changed.
+        unsafe {
+            std::arch::asm!(
+                "movdqu {tags}, [{bucket} + {TAGS}]",
+                tags = out(xmm_reg) tags,
+                bucket = in(reg) bucket,
+                TAGS = const TAGS,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        // SAFETY: the processor has SSE2, as this implementation's condition says.
+        unsafe { x86::_mm_movemask_epi8(x86::_mm_cmpeq_epi8(tags, self.0)) as u32 }
+    }
 }
 
 impl<C: Copier> Memory for Lookup<'_, C> {
@@ -307,8 +368,8 @@ impl<C: Copier> Memory for Lookup<'_, C> {
     #[inline]
     fn home(&self, buckets: u64) -> *const u8 {
         let (count, mask) = (buckets as u32, (buckets >> 32) as u32);
-        let at = self.hash & mask;
-        let at = if at < count { at } else { at & (mask >> 1) };
+        let (at, before) = (self.hash & mask, self.hash & (mask >> 1));
+        let at = if at < count { at } else { before };
         self.mapped.buckets.as_ptr().wrapping_add(at as usize * BUCKET_BYTES)
     }
 
@@ -321,9 +382,8 @@ impl<C: Copier> Memory for Lookup<'_, C> {
     /// Bit i for slot i.
     #[inline]
     fn slots(&self, bucket: *const u8) -> u32 {
-        // SAFETY: these offsets lie within a bucket's 64 bytes; `bucket` is from `home` or `continued`.
-        let tags = unsafe { [long_word(bucket.add(TAGS)), long_word(bucket.add(TAGS + 8))] };
-        slots_with(tags, self.tags) & SLOTS
+        // SAFETY: all of a bucket's 64 bytes are readable, and aligned; `bucket` is from `home` or `continued`.
+        unsafe { self.tag.slots(bucket) & SLOTS }
     }
 
     #[inline]

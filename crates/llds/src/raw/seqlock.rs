@@ -100,7 +100,7 @@ pub(crate) enum Read {
 }
 
 /// Makes one attempt at a seqlock read.
-#[inline]
+#[inline(always)]
 pub(crate) fn read_once<M: Memory>(memory: &mut M) -> Read {
     let Some(as_one) = memory.as_one().begin() else { return Read::Retry };
     let buckets = memory.buckets();
@@ -114,15 +114,11 @@ pub(crate) fn read_once<M: Memory>(memory: &mut M) -> Read {
             if !memory.sequence(home).is_still(begun) && !weakened!("follows") {
                 return Read::Retry;
             }
-            let candidate = memory.copy(handle);
-            if !matches!(candidate, Candidate::OtherKey) {
-                let is_whole = memory.sequence(home).is_still(begun) || weakened!("believes");
-                if !is_whole || !is_one(memory, as_one) {
-                    return Read::Retry;
-                }
-                return if matches!(candidate, Candidate::Copied) { Read::Found } else { Read::Apart };
+            match memory.copy(handle) {
+                Candidate::Copied => return if_still(memory, home, (begun, as_one), Read::Found),
+                Candidate::Apart => return if_still(memory, home, (begun, as_one), Read::Apart),
+                Candidate::OtherKey => slots &= slots - 1,
             }
-            slots &= slots - 1;
         }
         let more = memory.more(bucket);
         if !memory.sequence(home).is_still(begun) {
@@ -142,6 +138,14 @@ pub(crate) fn read_once<M: Memory>(memory: &mut M) -> Read {
     if is_crowded { Read::Apart } else { Read::Absent }
 }
 
+/// What was found in a bucket, if neither it nor the store has changed since.
+#[inline]
+fn if_still<M: Memory>(memory: &M, home: M::Bucket, (begun, as_one): (u32, u32), found: Read) -> Read {
+    let is_whole = memory.sequence(home).is_still(begun) || weakened!("believes");
+    if is_whole && is_one(memory, as_one) { found } else { Read::Retry }
+}
+
+#[inline]
 fn is_one<M: Memory>(memory: &M, as_one: u32) -> bool {
     memory.as_one().is_still(as_one) || weakened!("parts")
 }

@@ -40,6 +40,18 @@ impl RawStore {
         Ok(RawStore::Device(device))
     }
 
+    /// Removes the name of this store. A store in this process has none.
+    ///
+    /// # Errors
+    /// As [`Device::destroy_own`].
+    pub fn destroy(&self, user: Option<u32>, name: &[u8]) -> Result<()> {
+        match self {
+            RawStore::Device(device) => device.destroy_own(user, name),
+            #[cfg(feature = "user")]
+            RawStore::User(_) => Ok(()),
+        }
+    }
+
     /// Does a run of operations, whose format [`abi`] documents. Writes their answers to the beginning of
     /// `answers`. With `is_atomic`, all operations are applied at one instant, or none is.
     ///
