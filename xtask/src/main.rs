@@ -19,6 +19,7 @@ mod install;
 mod instructions;
 mod models;
 mod mutants;
+mod others;
 mod page;
 mod portable;
 mod python;
@@ -130,6 +131,7 @@ const COMMANDS: &[Command] = &[
         does: "the benchmark, built with optimization; arguments are passed on",
         run: bench::run,
     },
+    Command { name: "others", arguments: others::ARGUMENTS, does: others::DOES, run: others::run },
 ];
 
 fn main() -> ExitCode {
