@@ -36,7 +36,7 @@ const OTHERS: &[Other] = &[
         name: "crud-bench",
         repository: "https://github.com/surrealdb/crud-bench",
         revision: "a0e0b455e3cb216c223d7885d7f21a9e5593ee76",
-        files: &[("forrest.rs", "src/forrest.rs")],
+        files: &[("forrest.rs", "src/forrest.rs"), ("storage.rs", "src/storage.rs")],
         engines: "forrest,fjall,redb,lmdb,surrealkv",
         run: crud_bench,
     },
@@ -127,6 +127,9 @@ fn fetch(workspace: &Workspace, other: &Other, source: &str) -> Result<PathBuf, 
     Ok(tree)
 }
 
+/// Limit of an engine's run.
+const LIMIT_SECONDS: &str = "1800";
+
 /// Each engine in a process of its own. The table has operations per second.
 fn crud_bench(
     workspace: &Workspace,
@@ -143,20 +146,20 @@ fn crud_bench(
     let mut rows: Vec<String> = Vec::new();
     let mut figures: BTreeMap<(String, &str), String> = BTreeMap::new();
     for engine in engines {
-        let mut bench = workspace.command(tree.join("target/release/crud-bench"));
-        bench.current_dir(tree).args([
-            "--database",
-            engine,
-            "--name",
-            engine,
-            "--color",
-            "never",
-            "--skip-indexes",
-        ]);
+        // Within a limit of time, because an engine may fail in a way that never ends.
+        let mut bench = workspace.command("timeout");
+        bench.arg(LIMIT_SECONDS).arg(tree.join("target/release/crud-bench")).current_dir(tree);
+        bench.args(["--database", engine, "--name", engine, "--color", "never", "--skip-indexes"]);
         if more.is_empty() {
             bench.args(DEFAULT);
         }
-        workspace::run(bench.args(more))?;
+        let ran = workspace::run(bench.args(more));
+        // Some leave their directory.
+        let _ = fs::remove_dir_all(tree.join(engine));
+        if let Err(why) = ran {
+            println!("{engine} is left out: {why}");
+            continue;
+        }
         let path = tree.join(format!("result-{engine}.csv"));
         let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         for (row, rate) in rates(&text)? {
@@ -169,10 +172,10 @@ fn crud_bench(
     rows.retain(|row| {
         engines.iter().any(|engine| figures.get(&(row.clone(), *engine)).is_some_and(|rate| rate != "-"))
     });
-    let mut table = format!("{:<48}", "operations per second");
+    let mut table = format!("{:<66}", "operations per second");
     engines.iter().for_each(|engine| table += &format!("{engine:>11}"));
     for row in rows {
-        table += &format!("\n{row:<48}");
+        table += &format!("\n{row:<66}");
         for engine in engines {
             table += &format!("{:>11}", figures.get(&(row.clone(), *engine)).map_or("-", String::as_str));
         }
@@ -193,7 +196,7 @@ fn rates(csv: &str) -> Result<Vec<(String, String)>, String> {
         };
         let rate = figures.split(',').nth(at - 1)?;
         let rate = rate.parse::<f64>().map_or("-".to_owned(), |rate| format!("{rate:.0}"));
-        Some((title.to_owned(), rate))
+        Some((title.replace(" - reads - no-index", ""), rate))
     };
     Ok(lines.filter_map(row).collect())
 }

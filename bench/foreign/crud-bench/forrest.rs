@@ -113,11 +113,11 @@ impl ForrestClient {
             }
             let first = cursor.key().unwrap_or_default().to_vec();
             let mut count = 0;
-            for pair in db.range(&first[..]..).take(most) {
-                let (key, value) = pair?;
+            for entry in db.range(&first[..]..).take(most) {
+                let entry = entry?;
                 match projection {
-                    Projection::Full => drop(black_box(value.to_vec())),
-                    Projection::Id => drop(black_box(key)),
+                    Projection::Full => drop(black_box(entry.value()?)),
+                    Projection::Id => _ = black_box(entry.key()),
                     Projection::Count => {}
                 }
                 count += 1;

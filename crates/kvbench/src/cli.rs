@@ -180,6 +180,7 @@ const REPORT_EXAMPLES: &str = "Examples:
   kvbench report bench/record/*.jsonl --html all.html
   kvbench report here.jsonl --csv -
   kvbench report here.jsonl --markdown - --figures insert_ns,get_ns,resident_bytes_per_key
+  kvbench report here.jsonl --highlights -                 the best of each measurement
 
 The page needs no network and has no scripts; each column is explained where it stands.";
 

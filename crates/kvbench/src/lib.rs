@@ -30,6 +30,7 @@ mod files;
 mod files_command;
 mod goals;
 mod hashes;
+mod highlights;
 mod html;
 mod job;
 mod knobs;

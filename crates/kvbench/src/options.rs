@@ -481,7 +481,7 @@ pub(crate) struct Report {
     /// Records, as --json writes them
     #[arg(required = true, value_name = "FILE.jsonl")]
     pub(crate) records: Vec<PathBuf>,
-    /// The page to write [default: report.html, unless --csv or --markdown is given]
+    /// The page to write [default: report.html, unless --csv, --markdown or --highlights is given]
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Write all figures as rows of CSV; - is the standard output
@@ -490,8 +490,11 @@ pub(crate) struct Report {
     /// Write a table of Markdown for each kind and number of pairs; - is the standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Figures of those tables, as the record names them [default: all of a whole step]
-    #[arg(long, value_delimiter = ',', value_name = "NAME", requires = "markdown")]
+    /// Write the best subjects of each measurement as tables of Markdown; - is the standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) highlights: Option<PathBuf>,
+    /// Figures of the tables of Markdown, as the record names them [default: all of a whole step]
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub(crate) figures: Vec<String>,
 }
 

@@ -3,6 +3,7 @@
 use crate::chart::{self, Bar, Line};
 use crate::explain::{Explained, explain};
 use crate::files::Output;
+use crate::highlights;
 use crate::html::{Page, Shown};
 use crate::options::Report;
 use crate::record::Figure;
@@ -27,7 +28,10 @@ pub(crate) fn run(options: &Report) -> io::Result<bool> {
     if let Some(path) = &options.markdown {
         write(path, markdown(&records, &options.figures)?.as_bytes())?;
     }
-    let nothing_else = options.csv.is_none() && options.markdown.is_none();
+    if let Some(path) = &options.highlights {
+        write(path, highlighted(&records, &options.figures)?.as_bytes())?;
+    }
+    let nothing_else = options.csv.is_none() && options.markdown.is_none() && options.highlights.is_none();
     if nothing_else || options.html.is_some() {
         let path = options.html.as_deref().unwrap_or(Path::new("report.html"));
         write(path, page(&records).as_bytes())?;
@@ -86,37 +90,52 @@ fn known<'r>(rows: &[&'r Row]) -> Vec<(&'r str, Explained<'r>)> {
 /// A table for each group: of the figures that were chosen, or else of all that are of a whole step. Of subjects and
 /// figures, those that are more have the lines.
 fn markdown(records: &[Recorded], chosen: &[String]) -> io::Result<String> {
+    tables(records, chosen, |name, rows, figures| {
+        let cell = |row: &Row, figure: &str| {
+            row.figures.get(figure).map_or_else(|| "-".to_owned(), |figure| number(figure.median))
+        };
+        let titles: Vec<String> = figures.iter().map(|(_, of)| format!("{}, {}", of.step, of.unit)).collect();
+        let labels: Vec<String> = rows.iter().map(|row| row.label()).collect();
+        let (heads, lines): (&[String], Vec<(&String, Vec<String>)>) = if rows.len() > figures.len() {
+            let line = |row: &&Row| figures.iter().map(|(figure, _)| cell(row, figure)).collect();
+            (&titles, labels.iter().zip(rows.iter().map(line)).collect())
+        } else {
+            let line = |(figure, _): &(&str, _)| rows.iter().map(|row| cell(row, figure)).collect();
+            (&labels, titles.iter().zip(figures.iter().map(line)).collect())
+        };
+        let mut text = format!("| {name} | {} |\n|---{}|\n", heads.join(" | "), "|--:".repeat(heads.len()));
+        lines.iter().for_each(|(label, cells)| text += &format!("| {label} | {} |\n", cells.join(" | ")));
+        Some(text)
+    })
+}
+
+/// The best subjects, in a table for each group.
+fn highlighted(records: &[Recorded], chosen: &[String]) -> io::Result<String> {
+    tables(records, chosen, highlights::table)
+}
+
+/// A table for each group, made of its name, its rows, and its figures that were chosen, in that order.
+fn tables(
+    records: &[Recorded],
+    chosen: &[String],
+    table: impl Fn(&str, &[&Row], &[(&str, Explained<'_>)]) -> Option<String>,
+) -> io::Result<String> {
     let mut text = String::new();
     let mut missing: BTreeSet<&str> = chosen.iter().map(String::as_str).collect();
     for (record, run) in records.iter().flat_map(|record| record.runs.iter().map(move |run| (record, run))) {
         for (name, rows) in groups(record, &run.run) {
-            let known = known(&rows);
-            let figures: Vec<&str> = match chosen {
-                [] => known.iter().filter(|(_, of)| of.is_whole()).map(|(name, _)| *name).collect(),
-                chosen => {
-                    let there = |name: &&str| known.iter().any(|(of, _)| of == name);
-                    chosen.iter().map(String::as_str).filter(there).collect()
-                }
-            };
-            missing.retain(|name| !figures.contains(name));
-            if figures.is_empty() {
-                continue;
-            }
-            let cell = |row: &Row, figure: &str| {
-                row.figures.get(figure).map_or_else(|| "-".to_owned(), |figure| number(figure.median))
-            };
-            let titles: Vec<String> = figures.iter().map(|figure| title(figure)).collect();
-            let labels: Vec<String> = rows.iter().map(|row| row.label()).collect();
-            let (heads, lines): (&[String], Vec<(&String, Vec<String>)>) = if rows.len() > figures.len() {
-                let line = |row: &&Row| figures.iter().map(|figure| cell(row, figure)).collect();
-                (&titles, labels.iter().zip(rows.iter().map(line)).collect())
+            let mut figures = known(&rows);
+            if chosen.is_empty() {
+                figures.retain(|(_, of)| of.is_whole());
             } else {
-                let line = |figure: &&str| rows.iter().map(|row| cell(row, figure)).collect();
-                (&labels, titles.iter().zip(figures.iter().map(line)).collect())
-            };
-            text += &format!("| {name} | {} |\n|---{}|\n", heads.join(" | "), "|--:".repeat(heads.len()));
-            lines.iter().for_each(|(label, cells)| text += &format!("| {label} | {} |\n", cells.join(" | ")));
-            text.push('\n');
+                let place = |name: &str| chosen.iter().position(|one| one == name);
+                figures.retain(|(name, _)| place(name).is_some());
+                figures.sort_by_key(|(name, _)| place(name));
+            }
+            missing.retain(|name| figures.iter().all(|(figure, _)| figure != name));
+            if let Some(table) = table(&name, &rows, &figures).filter(|_| !figures.is_empty()) {
+                text += &(table + "\n");
+            }
         }
     }
     match missing.first() {
@@ -125,11 +144,6 @@ fn markdown(records: &[Recorded], chosen: &[String]) -> io::Result<String> {
         }
         None => Ok(text),
     }
-}
-
-/// A figure's name for a reader.
-fn title(figure: &str) -> String {
-    explain(figure).map_or_else(|| figure.to_owned(), |of| format!("{}, {}", of.step, of.unit))
 }
 
 fn page(records: &[Recorded]) -> String {
@@ -400,6 +414,36 @@ mod tests {
         let many = "| u64, 1K pairs | get, ns |\n|---|--:|\n| a | 1.50 |\n| b | 1.50 |\n\n";
         assert_eq!(of(&["a", "b"], &["get_ns"]).as_deref(), Ok(many));
         assert_eq!(of(&["a"], &["put_ns"]), Err("no record has a figure \"put_ns\"".to_owned()));
+    }
+
+    #[test]
+    fn highlights_name_the_best_and_the_best_that_is_ordered() {
+        let row = |subject: &str, get: f64, rate: f64| {
+            let figure =
+                |median: f64| serde_json::json!({ "median": median, "min": 1, "max": 1, "rounds": [median] });
+            let figures = serde_json::json!({ "get_ns": figure(get), "iterate_gb_per_s": figure(rate) });
+            serde_json::from_value(serde_json::json!({
+                "run": "r", "subject": subject, "kind": "u64", "keys": 1000, "figures": figures,
+            }))
+            .unwrap()
+        };
+        let machine = crate::machine::Machine::describe();
+        let run = serde_json::json!({ "run": "r", "date": "r", "command": [], "machine": machine });
+        let rows = vec![
+            row("empty", 1.0, 100.0),
+            row("btreemap", 90.0, 3.0),
+            row("hashbrown+xxh3@mimalloc", 20.0, 2.0),
+            row("forrest", 30.0, 4.0),
+            row("hashbrown+foldhash", 25.0, 1.0),
+        ];
+        let record =
+            Recorded { runs: vec![serde_json::from_value(run).unwrap()], rows, ..Recorded::default() };
+        let wanted = "| u64, 1K pairs | best | second | third | best ordered |\n|---|---|---|---|---|\n\
+            | get, ns | hashbrown+xxh3@mimalloc 20.0 | hashbrown+foldhash 25.0 | forrest 30.0 | forrest 30.0 |\n\
+            | iterate, GB/s | forrest 4.00 | btreemap 3.00 | hashbrown+xxh3@mimalloc 2.00 | the best |\n\n";
+        assert_eq!(highlighted(&[record], &[]).unwrap(), wanted);
+        // Every record of the project has some.
+        assert!(highlighted(&recorded::committed(), &[]).unwrap().lines().count() > 100);
     }
 
     #[test]

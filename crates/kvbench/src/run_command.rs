@@ -123,6 +123,7 @@ pub(crate) fn run<C: Commands>(options: &Run, commands: &C) -> io::Result<bool> 
         html: Some(html),
         csv: None,
         markdown: None,
+        highlights: None,
         figures: Vec::new(),
     })?;
     Ok(failed == 0)
