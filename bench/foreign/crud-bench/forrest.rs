@@ -1,6 +1,6 @@
 //! Forrest as an engine of crud-bench, on disk.
 //!
-//! As with the other embedded engines there, each operation runs in the pool of threads that may block. Rows are what
+//! As with most embedded engines there, each operation runs where it is called, without a pool of threads. Rows are what
 //! crud-bench encodes, under its keys. Scans with a condition need indexes of rows, which a key-value store does not
 //! have; they are reported as not supported, as for the other embedded engines.
 
@@ -43,88 +43,66 @@ impl BenchmarkEngine<ForrestClient> for ForrestProvider {
 pub(crate) struct ForrestClient(Db);
 
 impl ForrestClient {
-    /// Does blocking work in the pool.
-    async fn run<R: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Db) -> Result<R> + Send + 'static,
-    ) -> Result<R> {
-        let db = self.0.clone();
-        affinitypool::spawn_local(move || work(&db)).await
+    fn set(&self, key: Vec<u8>, row: BenchValue) -> Result<()> {
+        Ok(self.0.set(key, row.encode()?)?)
     }
 
-    async fn set(&self, key: Vec<u8>, row: BenchValue) -> Result<()> {
-        self.run(move |db| Ok(db.set(key, row.encode()?)?)).await
+    fn get(&self, key: Vec<u8>) -> Result<BenchValue> {
+        decoded(self.0.get(key)?)
     }
 
-    async fn get(&self, key: Vec<u8>) -> Result<BenchValue> {
-        self.run(move |db| decoded(db.get(key)?)).await
+    fn delete(&self, key: Vec<u8>) -> Result<()> {
+        Ok(self.0.delete(key).map(|_| ())?)
     }
 
-    async fn delete(&self, key: Vec<u8>) -> Result<()> {
-        self.run(move |db| Ok(db.delete(key).map(|_| ())?)).await
+    fn set_all(&self, rows: impl Iterator<Item = (Vec<u8>, BenchValue)>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        for (key, row) in rows {
+            batch.set(key, row.encode()?);
+        }
+        Ok(self.0.write(batch)?)
     }
 
-    async fn set_all(&self, rows: Vec<(Vec<u8>, BenchValue)>) -> Result<()> {
-        self.run(move |db| {
-            let mut batch = WriteBatch::new();
-            for (key, row) in rows {
-                batch.set(key, row.encode()?);
-            }
-            Ok(db.write(batch)?)
-        })
-        .await
+    fn get_all(&self, keys: impl Iterator<Item = Vec<u8>>) -> Result<()> {
+        let keys: Vec<Vec<u8>> = keys.collect();
+        for value in self.0.multi_get(&keys)? {
+            black_box(decoded(value)?);
+        }
+        Ok(())
     }
 
-    async fn get_all(&self, keys: Vec<Vec<u8>>) -> Result<()> {
-        self.run(move |db| {
-            for value in db.multi_get(&keys)? {
-                black_box(decoded(value)?);
-            }
-            Ok(())
-        })
-        .await
+    fn delete_all(&self, keys: impl Iterator<Item = Vec<u8>>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        keys.for_each(|key| _ = batch.delete(key));
+        Ok(self.0.write(batch)?)
     }
 
-    async fn delete_all(&self, keys: Vec<Vec<u8>>) -> Result<()> {
-        self.run(move |db| {
-            let mut batch = WriteBatch::new();
-            for key in keys {
-                batch.delete(key);
-            }
-            Ok(db.write(batch)?)
-        })
-        .await
-    }
-
-    async fn scan(&self, scan: &Scan) -> Result<usize> {
+    fn scan(&self, scan: &Scan) -> Result<usize> {
         if scan.condition.is_some() {
             bail!(NOT_SUPPORTED_ERROR);
         }
         let (from, most) = (scan.start.unwrap_or(0), scan.limit.unwrap_or(usize::MAX));
         let projection = scan.projection()?;
-        self.run(move |db| {
-            if let (Projection::Count, 0, usize::MAX) = (&projection, from, most) {
-                return Ok(db.count(..)? as usize);
+        if let (Projection::Count, 0, usize::MAX) = (&projection, from, most) {
+            return Ok(self.0.count(..)? as usize);
+        }
+        // A cursor skips without reading values.
+        let mut cursor = self.0.cursor();
+        if !cursor.first()? || (from > 0 && !cursor.skip(from as u64)?) {
+            return Ok(0);
+        }
+        let first = cursor.key().unwrap_or_default().to_vec();
+        let mut count = 0;
+        for entry in self.0.range(&first[..]..).take(most) {
+            let entry = entry?;
+            match projection {
+                Projection::Full => _ = black_box(entry.value_bytes()?),
+                Projection::Id => _ = black_box(entry.key()),
+                Projection::Count => {}
             }
-            // A cursor skips without reading values.
-            let mut cursor = db.cursor();
-            if !cursor.first()? || (from > 0 && !cursor.skip(from as u64)?) {
-                return Ok(0);
-            }
-            let first = cursor.key().unwrap_or_default().to_vec();
-            let mut count = 0;
-            for entry in db.range(&first[..]..).take(most) {
-                let entry = entry?;
-                match projection {
-                    Projection::Full => drop(black_box(entry.value()?)),
-                    Projection::Id => _ = black_box(entry.key()),
-                    Projection::Count => {}
-                }
-                count += 1;
-            }
-            Ok(count)
-        })
-        .await
+            count += 1;
+        }
+        Ok(count)
     }
 }
 
@@ -146,84 +124,84 @@ impl BenchmarkClient for ForrestClient {
     }
 
     async fn compact(&self) -> Result<()> {
-        self.run(|db| Ok(db.compact()?)).await
+        Ok(self.0.compact()?)
     }
 
     async fn create_u32(&self, key: u32, val: BenchValue) -> Result<()> {
-        self.set(number(key), val).await
+        self.set(number(key), val)
     }
 
     async fn create_string(&self, key: String, val: BenchValue) -> Result<()> {
-        self.set(key.into_bytes(), val).await
+        self.set(key.into_bytes(), val)
     }
 
     async fn read_u32(&self, key: u32) -> Result<BenchValue> {
-        self.get(number(key)).await
+        self.get(number(key))
     }
 
     async fn read_string(&self, key: String) -> Result<BenchValue> {
-        self.get(key.into_bytes()).await
+        self.get(key.into_bytes())
     }
 
     async fn update_u32(&self, key: u32, val: BenchValue) -> Result<()> {
-        self.set(number(key), val).await
+        self.set(number(key), val)
     }
 
     async fn update_string(&self, key: String, val: BenchValue) -> Result<()> {
-        self.set(key.into_bytes(), val).await
+        self.set(key.into_bytes(), val)
     }
 
     async fn delete_u32(&self, key: u32) -> Result<()> {
-        self.delete(number(key)).await
+        self.delete(number(key))
     }
 
     async fn delete_string(&self, key: String) -> Result<()> {
-        self.delete(key.into_bytes()).await
+        self.delete(key.into_bytes())
     }
 
     async fn scan_u32(&self, scan: &Scan, _ctx: ScanContext) -> Result<usize> {
-        self.scan(scan).await
+        self.scan(scan)
     }
 
     async fn scan_string(&self, scan: &Scan, _ctx: ScanContext) -> Result<usize> {
-        self.scan(scan).await
+        self.scan(scan)
     }
 
     async fn batch_create_u32(&self, rows: impl Iterator<Item = (u32, BenchValue)> + Send) -> Result<()> {
-        self.set_all(rows.map(|(key, row)| (number(key), row)).collect()).await
+        self.set_all(rows.map(|(key, row)| (number(key), row)))
     }
 
     async fn batch_create_string(
         &self,
         rows: impl Iterator<Item = (String, BenchValue)> + Send,
     ) -> Result<()> {
-        self.set_all(rows.map(|(key, row)| (key.into_bytes(), row)).collect()).await
+        self.set_all(rows.map(|(key, row)| (key.into_bytes(), row)))
     }
 
     async fn batch_read_u32(&self, keys: impl Iterator<Item = u32> + Send) -> Result<()> {
-        self.get_all(keys.map(number).collect()).await
+        self.get_all(keys.map(number))
     }
 
     async fn batch_read_string(&self, keys: impl Iterator<Item = String> + Send) -> Result<()> {
-        self.get_all(keys.map(String::into_bytes).collect()).await
+        self.get_all(keys.map(String::into_bytes))
     }
 
     async fn batch_update_u32(&self, rows: impl Iterator<Item = (u32, BenchValue)> + Send) -> Result<()> {
-        self.set_all(rows.map(|(key, row)| (number(key), row)).collect()).await
+        self.set_all(rows.map(|(key, row)| (number(key), row)))
     }
 
     async fn batch_update_string(
         &self,
         rows: impl Iterator<Item = (String, BenchValue)> + Send,
     ) -> Result<()> {
-        self.set_all(rows.map(|(key, row)| (key.into_bytes(), row)).collect()).await
+        self.set_all(rows.map(|(key, row)| (key.into_bytes(), row)))
     }
 
     async fn batch_delete_u32(&self, keys: impl Iterator<Item = u32> + Send) -> Result<()> {
-        self.delete_all(keys.map(number).collect()).await
+        self.delete_all(keys.map(number))
     }
 
     async fn batch_delete_string(&self, keys: impl Iterator<Item = String> + Send) -> Result<()> {
-        self.delete_all(keys.map(String::into_bytes).collect()).await
+        self.delete_all(keys.map(String::into_bytes))
     }
 }
