@@ -1,8 +1,8 @@
 //! Forrest as an engine of crud-bench, on disk.
 //!
-//! As with most embedded engines there, each operation runs where it is called, without a pool of threads. Rows are what
-//! crud-bench encodes, under its keys. Scans with a condition need indexes of rows, which a key-value store does not
-//! have; they are reported as not supported, as for the other embedded engines.
+//! As with most embedded engines there, each operation runs where it is called, without a pool of threads. Rows are
+//! what crud-bench encodes, under its keys. Scans with a condition need indexes of rows, which a key-value store does
+//! not have; they are reported as not supported, as for the other embedded engines.
 
 #![cfg(feature = "forrest")]
 
