@@ -58,14 +58,15 @@ impl Bench<'_> {
         writeln!(out, "{}", record.machine.lines())?;
         writeln!(
             out,
-            "{} threads insert disjoint parts (64-bit key, decimal counter as value), then look all up and check.\n\
-             rbtree: under one RwLock; how the ancestor's user-space program locked its tree is not known.\n",
+            "{} threads insert disjoint parts (64-bit key, decimal counter as value),\n\
+             then look all up and check. rbtree: under one RwLock; how the ancestor's\n\
+             user-space program locked its tree is not known.\n",
             common.threads
         )?;
         writeln!(
             out,
-            "{:16}{:>8}{:>10}{:>10}{:>10}{:>12}{:>10}{:>12}",
-            "", "keys", "insert s", "look up s", "wall s", "batched s", "bytes/key", "occupied"
+            "{:16}{:>6}{:>10}{:>10}{:>9}{:>10}{:>9}{:>10}",
+            "", "keys", "insert s", "look up s", "wall s", "batched s", "B/key", "occupied"
         )?;
         let plan = if self.options.max {
             self.largest(&mut out)?
@@ -171,7 +172,7 @@ fn print_row(out: &mut impl Write, subject: &str, keys: u64, figures: &Figures) 
     let text = |name: &str| figure(name).map_or_else(|| "-".to_owned(), number);
     writeln!(
         out,
-        "{subject:16}{:>8}{:>10}{:>10}{:>10}{:>12}{:>10}{:>12}",
+        "{subject:16}{:>6}{:>10}{:>10}{:>9}{:>10}{:>9}{:>10}",
         runner::keys(keys),
         text("insert_s"),
         text("get_s"),

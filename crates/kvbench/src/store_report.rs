@@ -1,4 +1,4 @@
-//! What people read of `kvbench store`: tables of at most 100 columns, a column for each store; and the goals.
+//! What people read of `kvbench store`: tables of at most 80 columns, a column for each store; and the goals.
 
 use crate::goals::{Goal, Relation};
 use crate::job::Durability;
@@ -45,45 +45,75 @@ const STEPS: [(&str, &str); 16] = [
     ("compact, per pair", "compact"),
 ];
 
+/// Columns of a line.
+const LINE_WIDTH: usize = 80;
 const NAME_WIDTH: usize = 24;
-const WIDTH: usize = 15;
-/// The same in the table with a line for each store.
-const ACROSS_WIDTH: usize = 9;
+/// Widths in the table with a line for each store.
+const LABEL_WIDTH: usize = 15;
+const ACROSS_WIDTH: usize = 8;
 
-/// Prints one line, if any store has a figure.
-fn line(
-    out: &mut impl Write,
-    title: &str,
-    rows: &[Row],
-    text: impl Fn(&Row) -> Option<String>,
-) -> io::Result<()> {
-    let texts: Vec<_> = rows.iter().map(text).collect();
-    if texts.iter().all(Option::is_none) {
-        return Ok(());
-    }
-    write!(out, "{title:NAME_WIDTH$}")?;
-    for text in texts {
-        write!(out, "{:>WIDTH$}", text.unwrap_or_else(|| "-".to_owned()))?;
-    }
-    writeln!(out)
+/// A table with a column for each store. If there are too many for a line, it is printed in parts.
+struct Table<'r> {
+    title: String,
+    rows: &'r [Row],
+    /// Titles of lines, with a text for each store.
+    lines: Vec<(&'static str, Vec<Option<String>>)>,
 }
 
-fn head(out: &mut impl Write, title: &str, rows: &[Row]) -> io::Result<()> {
-    writeln!(out, "\n{title}")?;
-    line(out, "", rows, |row| Some(row.label.clone()))
+impl<'r> Table<'r> {
+    fn new(title: impl Into<String>, rows: &'r [Row]) -> Table<'r> {
+        Table { title: title.into(), rows, lines: Vec::new() }
+    }
+
+    /// Adds a line, if any store has a figure.
+    fn line(&mut self, title: &'static str, text: impl Fn(&Row) -> Option<String>) {
+        let texts: Vec<_> = self.rows.iter().map(text).collect();
+        if texts.iter().any(Option::is_some) {
+            self.lines.push((title, texts));
+        }
+    }
+
+    /// Prints it, if it has lines.
+    fn print(self, out: &mut impl Write) -> io::Result<()> {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\n{}", self.title)?;
+        let texts = self.lines.iter().flat_map(|(_, texts)| texts.iter().flatten());
+        let labels = self.rows.iter().map(|row| &row.label);
+        let width = labels.chain(texts).map(String::len).max().unwrap_or(0) + 2;
+        // Parts of about the same number of stores.
+        let fit = ((LINE_WIDTH - NAME_WIDTH) / width).max(1);
+        let parts = self.rows.len().div_ceil(fit);
+        let each = self.rows.len().div_ceil(parts);
+        for from in (0..self.rows.len()).step_by(each) {
+            let of = from..(from + each).min(self.rows.len());
+            write!(out, "{:NAME_WIDTH$}", "")?;
+            self.rows[of.clone()].iter().try_for_each(|row| write!(out, "{:>width$}", row.label))?;
+            writeln!(out)?;
+            for (title, texts) in &self.lines {
+                write!(out, "{title:NAME_WIDTH$}")?;
+                let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+                texts[of.clone()].iter().try_for_each(|one| write!(out, "{:>width$}", text(one)))?;
+                writeln!(out)?;
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Columns of the table with a line for each store: those of the steps, us per operation.
+/// Columns of the table with a line for each store: those of the first steps, us per operation.
 fn across() -> impl Iterator<Item = (&'static str, String)> {
-    // Their variants are left to the whole table.
-    STEPS.iter().filter(|(_, name)| !name.contains('_')).map(|(_, name)| (*name, format!("{name}_ns")))
+    // Variants, and steps that are measured last, are left to the whole table.
+    let is_left = |name: &str| name.contains('_') || ["forward", "backward", "compact"].contains(&name);
+    STEPS.iter().filter(move |(_, name)| !is_left(name)).map(|(_, name)| (*name, format!("{name}_ns")))
 }
 
 /// The head of that table.
 pub(crate) fn head_across() -> String {
     across()
         .map(|(heading, _)| format!("{heading:>ACROSS_WIDTH$}"))
-        .fold(format!("{:WIDTH$}", ""), |head, one| head + &one)
+        .fold(format!("{:LABEL_WIDTH$}", ""), |head, one| head + &one)
 }
 
 /// A line of it.
@@ -91,7 +121,7 @@ pub(crate) fn line_across(label: &str, values: &BTreeMap<String, f64>) -> String
     let text = |name: &str| values.get(name).map_or_else(|| "-".to_owned(), |ns| us(*ns));
     across()
         .map(|(_, name)| format!("{:>ACROSS_WIDTH$}", text(&name)))
-        .fold(format!("{label:WIDTH$}"), |line, one| line + &one)
+        .fold(format!("{label:LABEL_WIDTH$}"), |line, one| line + &one)
 }
 
 fn us(ns: f64) -> String {
@@ -123,45 +153,43 @@ pub(crate) fn print(out: &mut impl Write, keys: u64, durability: Durability, row
         return Ok(());
     }
     let what = survives(durability);
-    head(out, &format!("{} pairs, {what}: us per operation", runner::keys(keys)), rows)?;
+    let mut table = Table::new(format!("{} pairs, {what}: us per operation", runner::keys(keys)), rows);
     for (title, name) in STEPS {
         let name = format!("{name}_ns");
-        line(out, title, rows, |row| row.median(&name).map(us))?;
-        let spread = |row: &Row| {
+        table.line(title, |row| row.median(&name).map(us));
+        table.line("    least-most", |row| {
             let figure = row.figures.get(&name).filter(|figure| figure.rounds.len() > 1)?;
             Some(format!("{}-{}", us(figure.min), us(figure.max)))
-        };
-        line(out, "    least-most", rows, spread)?;
+        });
     }
-    head(out, "thousand operations a second", rows)?;
+    table.print(out)?;
+    let thousand = |row: &Row, name: &str| row.median(name).map(|rate| number(rate / 1000.0));
+    let mut table = Table::new("thousand operations a second", rows);
     for (title, name) in STEPS {
-        line(out, title, rows, |row| {
-            row.median(&format!("{name}_ops_per_s")).map(|rate| number(rate / 1000.0))
-        })?;
+        table.line(title, |row| thousand(row, &format!("{name}_ops_per_s")));
     }
-    let worst = |row: &Row, name: &str| {
-        row.median(&format!("{name}_worst_ops_per_s")).map(|rate| number(rate / 1000.0))
-    };
-    if STEPS.iter().any(|(_, name)| rows.iter().any(|row| worst(row, name).is_some())) {
-        head(out, "the same in the slowest second, of steps that took one", rows)?;
-        for (title, name) in STEPS {
-            line(out, title, rows, |row| worst(row, name))?;
-        }
-    }
-    head(out, "CPU us per operation, all threads", rows)?;
+    table.print(out)?;
+    let mut table = Table::new("the same in the slowest second, of steps that took one", rows);
     for (title, name) in STEPS {
-        line(out, title, rows, |row| row.median(&format!("{name}_cpu_ns")).map(us))?;
+        table.line(title, |row| thousand(row, &format!("{name}_worst_ops_per_s")));
     }
-    head(out, "us of which half, 99 %, 99.9 % of the operations stay below", rows)?;
+    table.print(out)?;
+    let mut table = Table::new("CPU us per operation, all threads", rows);
     for (title, name) in STEPS {
-        line(out, title, rows, |row| {
+        table.line(title, |row| row.median(&format!("{name}_cpu_ns")).map(us));
+    }
+    table.print(out)?;
+    let mut table = Table::new("us of which half, 99 %, 99.9 % of the operations stay below", rows);
+    for (title, name) in STEPS {
+        table.line(title, |row| {
             let figures =
                 ["p50", "p99", "p999"].map(|part| row.median(&format!("{name}_{part}_ns")).map(short_us));
             let [Some(p50), Some(p99), Some(p999)] = figures else { return None };
             Some(format!("{p50}/{p99}/{p999}"))
-        })?;
+        });
     }
-    head(out, "bytes for a byte stored, and memory at its peak", rows)?;
+    table.print(out)?;
+    let mut table = Table::new("bytes for a byte stored, and memory at its peak", rows);
     for (title, name) in [
         ("written, load", "load_written_per_byte"),
         ("  read twice", "warm_up_written_per_byte"),
@@ -177,29 +205,29 @@ pub(crate) fn print(out: &mut impl Write, keys: u64, durability: Durability, row
         ("  read twice", "warm_up_disk_per_byte"),
         ("on disk, compacted", "compact_disk_per_byte"),
     ] {
-        line(out, title, rows, |row| row.median(name).map(number))?;
+        table.line(title, |row| row.median(name).map(number));
     }
     let mib = |bytes: f64| format!("{} MiB", (bytes / f64::from(1 << 20)).round());
     for (title, name) in [("memory, loaded", "load_peak_bytes"), ("memory, at the end", "peak_bytes")] {
-        line(out, title, rows, |row| row.median(name).map(mib))?;
+        table.line(title, |row| row.median(name).map(mib));
     }
-    if rows.iter().any(|row| row.figures.contains_key("open_s")) {
-        head(out, "opened again, until the first pair is read: ms", rows)?;
-        for (title, name) in [("closed before", "open_s"), ("killed after loading", "recover_s")] {
-            line(out, title, rows, |row| row.median(name).map(|seconds| number(seconds * 1e3)))?;
-        }
-        line(out, "  of its pairs there, %", rows, |row| row.median("recovered_percent").map(number))?;
+    table.print(out)?;
+    let mut table = Table::new("opened again, until the first pair is read: ms", rows);
+    for (title, name) in [("closed before", "open_s"), ("killed after loading", "recover_s")] {
+        table.line(title, |row| row.median(name).map(|seconds| number(seconds * 1e3)));
     }
-    Ok(())
+    table.line("  of its pairs there, %", |row| row.median("recovered_percent").map(number));
+    table.print(out)
 }
 
 /// What to know to read the tables.
 pub(crate) fn print_legend(out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\nload: every write by itself, until flushes and merges are done; on disk, loaded: with logs;\n\
-         memory: pages of mapped files count (lmdb); redb/memory: it offers that, not what was asked for;\n\
-         -: not offered, or left out. docs/benchmarks.md tells how each is set up and what is not equal."
+        "\nload: every write by itself, until flushes and merges are done; on disk, loaded:\n\
+         with logs; memory: pages of mapped files count (lmdb); redb/memory: it offers\n\
+         that, not what was asked for; -: not offered, or left out. docs/benchmarks.md\n\
+         tells how each is set up and what is not equal."
     )
 }
 
@@ -263,7 +291,7 @@ mod tests {
 
     #[test]
     fn tables_fit_and_show_what_is_missing() {
-        let names = ["forrest", "rocksdb", "fjall", "redb", "lmdb"];
+        let names = ["forrest", "rocksdb", "fjall", "redb"];
         let figures = [("get_ns", 1234.0), ("get_ops_per_s", 810_373.0), ("insert_written_per_byte", 2.5)];
         let mut rows: Vec<_> = names.iter().map(|name| row(name, &figures)).collect();
         rows[1].figures.clear();
@@ -271,16 +299,28 @@ mod tests {
         print(&mut text, 1000, Durability::Process, &rows).unwrap();
         print_legend(&mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
-        assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+        assert!(text.lines().all(|line| line.len() <= LINE_WIDTH), "{text}");
         let get = text.lines().find(|line| line.starts_with("get, hit")).unwrap();
-        assert_eq!(
-            get.split_whitespace().collect::<Vec<_>>(),
-            ["get,", "hit", "1.23", "-", "1.23", "1.23", "1.23"]
-        );
+        assert_eq!(get.split_whitespace().collect::<Vec<_>>(), ["get,", "hit", "1.23", "-", "1.23", "1.23"]);
         assert!(!text.contains("get, miss"), "{text}");
         let shown =
             |title: &str| text.lines().any(|line| line.split_whitespace().eq(title.split_whitespace()));
-        assert!(shown("get, hit 810 - 810 810 810"), "{text}");
-        assert!(shown("written, inserts 2.50 - 2.50 2.50 2.50"), "{text}");
+        assert!(shown("get, hit 810 - 810 810"), "{text}");
+        assert!(shown("written, inserts 2.50 - 2.50 2.50"), "{text}");
+    }
+
+    #[test]
+    fn many_stores_are_printed_in_parts() {
+        let names = ["forrest", "rocksdb", "leveldb", "fjall", "redb/memory", "lmdb", "sqlite"];
+        let quantiles = [("get_p50_ns", 1.0), ("get_p99_ns", 1e6), ("get_p999_ns", 9e9)];
+        let rows: Vec<_> = names.iter().map(|name| row(name, &quantiles)).collect();
+        let mut text = Vec::new();
+        print(&mut text, 1000, Durability::Process, &rows).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.lines().all(|line| line.len() <= LINE_WIDTH), "{text}");
+        let heads = text.lines().filter(|line| names.iter().any(|name| line.ends_with(name)));
+        let heads: Vec<&str> = heads.flat_map(str::split_whitespace).collect();
+        assert_eq!(heads, names);
+        assert!(head_across().len() <= LINE_WIDTH, "{}", head_across());
     }
 }
