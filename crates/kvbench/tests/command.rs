@@ -285,7 +285,7 @@ fn the_workload_of_llds_runs() {
         subjects.extend(["llds-user", "llds-user-calls"]);
     }
     for subject in subjects {
-        assert!(out.contains(&format!("{subject:16}     30K")), "{subject}: {out}");
+        assert!(out.contains(&format!("{subject:16}   30K")), "{subject}: {out}");
         let is_told = out.contains(&format!("at 30K keys, wall time: {subject} has"));
         assert_eq!(is_told, subject != "rbtree", "{subject}: {out}");
     }
