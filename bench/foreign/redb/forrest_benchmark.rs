@@ -119,14 +119,14 @@ struct Changes {
 }
 
 impl Changes {
-    fn write(&mut self, durability: Durability) -> Result<(), ()> {
+    fn write(&mut self, durability: Durability) -> Result<(), forrest::Error> {
         let options = WriteOptions::new().durability(durability);
-        self.db.write_with(&self.batch, &options).map_err(|_| ())?;
+        self.db.write_with(&self.batch, &options)?;
         self.batch.clear();
         Ok(())
     }
 
-    fn bound(&mut self) -> Result<(), ()> {
+    fn bound(&mut self) -> Result<(), forrest::Error> {
         if self.batch.len() < OPS_MAX { Ok(()) } else { self.write(Durability::Buffered) }
     }
 }
@@ -135,35 +135,48 @@ impl BenchWriteTransaction for Changes {
     type W<'txn> = Inserter<'txn>;
 
     fn get_inserter(&mut self) -> Inserter<'_> {
-        Inserter { changes: self, first: None, last: None }
+        Inserter { changes: self, ends: None }
     }
 
     fn commit(mut self) -> Result<(), ()> {
-        self.write(self.durability)
+        self.write(self.durability).map_err(|_| ())
     }
 }
 
 struct Inserter<'t> {
     changes: &'t mut Changes,
-    /// Where the last pop from each end was.
-    first: Option<Cursor>,
-    last: Option<Cursor>,
+    /// The pairs that are popped next from either end.
+    ends: Option<[Cursor; 2]>,
 }
 
 impl Inserter<'_> {
-    /// The pair at a cursor, which is deleted; `None` at the end of the store.
-    fn pop(&mut self, cursor: &Cursor) -> Result<Option<(Vec<u8>, Vec<u8>)>, ()> {
-        let Some(key) = cursor.key() else { return Ok(None) };
-        let value = cursor.value().map_err(|_| ())?.ok_or(())?;
+    /// Pops a pair from the first (0) or the last (1) end. The pair stays in the store until the batch is written, so
+    /// the store is empty once the ends have passed each other.
+    fn pop(&mut self, end: usize) -> Result<Option<(Vec<u8>, Vec<u8>)>, forrest::Error> {
+        if self.ends.is_none() {
+            self.changes.write(Durability::Buffered)?;
+            let mut ends = [self.changes.db.cursor(), self.changes.db.cursor()];
+            ends[0].first()?;
+            ends[1].last()?;
+            self.ends = Some(ends);
+        }
+        let Some([first, last]) = &mut self.ends else { return Ok(None) };
+        let (Some(least), Some(most)) = (first.key(), last.key()) else { return Ok(None) };
+        if least > most {
+            return Ok(None);
+        }
+        let cursor = if end == 0 { first } else { last };
+        let Some((key, value)) = cursor.key().zip(cursor.value()?) else { return Ok(None) };
         let pair = (key.to_vec(), value.to_vec());
-        self.changes.batch.delete(key);
+        if end == 0 { cursor.next()? } else { cursor.prev()? };
+        self.changes.batch.delete(&pair.0);
         self.changes.bound()?;
         Ok(Some(pair))
     }
 
     /// Writes what is pending, so that reads of the store see it.
-    fn settle(&mut self) -> Result<(), ()> {
-        (self.first, self.last) = (None, None);
+    fn settle(&mut self) -> Result<(), forrest::Error> {
+        self.ends = None;
         self.changes.write(Durability::Buffered)
     }
 }
@@ -180,47 +193,26 @@ impl BenchInserter for Inserter<'_> {
         F: for<'f> FnMut(&'f [u8], &'f [u8]) -> bool + 'out;
 
     fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<(), ()> {
-        (self.first, self.last) = (None, None);
+        self.ends = None;
         self.changes.batch.set(key, value);
-        self.changes.bound()
+        self.changes.bound().map_err(|_| ())
     }
 
     fn remove(&mut self, key: &[u8]) -> Result<(), ()> {
         self.changes.batch.delete(key);
-        self.changes.bound()
+        self.changes.bound().map_err(|_| ())
     }
 
     fn pop_first(&mut self) -> BenchPopResult<'_, Self> {
-        let cursor = match self.first.take() {
-            Some(mut cursor) => cursor.next().map(|_| cursor).map_err(|_| ())?,
-            None => {
-                // What was popped from the other end is deleted first.
-                self.settle()?;
-                let mut cursor = self.changes.db.cursor();
-                cursor.first().map(|_| cursor).map_err(|_| ())?
-            }
-        };
-        let pair = self.pop(&cursor)?;
-        self.first = Some(cursor);
-        Ok(pair)
+        self.pop(0).map_err(|_| ())
     }
 
     fn pop_last(&mut self) -> BenchPopResult<'_, Self> {
-        let cursor = match self.last.take() {
-            Some(mut cursor) => cursor.prev().map(|_| cursor).map_err(|_| ())?,
-            None => {
-                self.settle()?;
-                let mut cursor = self.changes.db.cursor();
-                cursor.last().map(|_| cursor).map_err(|_| ())?
-            }
-        };
-        let pair = self.pop(&cursor)?;
-        self.last = Some(cursor);
-        Ok(pair)
+        self.pop(1).map_err(|_| ())
     }
 
     fn retain<F: FnMut(&[u8], &[u8]) -> bool>(&mut self, mut predicate: F) -> Result<u64, ()> {
-        self.settle()?;
+        self.settle().map_err(|_| ())?;
         let mut count = 0;
         for entry in self.changes.db.range(..) {
             let entry = entry.map_err(|_| ())?;
@@ -240,7 +232,7 @@ impl BenchInserter for Inserter<'_> {
     where
         F: for<'f> FnMut(&'f [u8], &'f [u8]) -> bool + 'a,
     {
-        self.settle()?;
+        self.settle().map_err(|_| ())?;
         let mut pairs = Vec::new();
         for entry in self.changes.db.range(range) {
             let entry = entry.map_err(|_| ())?;

@@ -46,6 +46,8 @@ pub use error::{Error, MAX_CAPACITY_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use index::Index;
 pub use leaf::found::Found;
 pub use options::{Direction, Options, Stats};
+#[cfg(feature = "portable")]
+pub use simd::use_portable_search;
 pub use snapshot::Snapshot;
 pub use tree::{Reader, Tree};
 pub use value::{VALUE_INLINE_BYTES, Value};

@@ -41,7 +41,39 @@ impl Isa for Base {
     }
 }
 
-/// Which instruction set to use: 0 not yet known, 1 the base, 2 AVX2, 3 AVX-512.
+/// The portable versions, as a measurement can ask for them.
+#[cfg(feature = "portable")]
+pub(crate) struct Portable;
+
+// Each contract is the trait's: portable code needs nothing.
+#[cfg(feature = "portable")]
+impl Isa for Portable {
+    #[inline(always)]
+    unsafe fn rank(heads: &[i32; HEADS], head: i32) -> usize {
+        portable::rank(heads, head)
+    }
+
+    #[inline(always)]
+    unsafe fn matches(tags: &[u8; TAGS_AT_ONCE], tag: u8) -> u64 {
+        portable::matches(tags, tag)
+    }
+}
+
+/// Makes the searches of lookups portable code, in all indexes of the process from now on: to measure what vector
+/// instructions save. The compiler may still use those of the architecture's base.
+#[cfg(feature = "portable")]
+pub fn use_portable_search() {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    LEVEL.store(4, std::sync::atomic::Ordering::Relaxed);
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    PORTABLE.store(true, std::sync::atomic::Ordering::Relaxed);
+}
+
+/// Whether [`use_portable_search`] was called.
+#[cfg(all(feature = "portable", not(all(target_arch = "x86_64", not(miri)))))]
+pub(crate) static PORTABLE: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// Which instruction set to use: 0 not yet known, 1 the base, 2 AVX2, 3 AVX-512, 4 none that has vectors.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 static LEVEL: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
 
@@ -57,15 +89,20 @@ pub(crate) fn level() -> u8 {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
 fn detect() -> u8 {
-    let level = if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("popcnt") {
+    let level = detected();
+    LEVEL.store(level, std::sync::atomic::Ordering::Relaxed);
+    level
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+fn detected() -> u8 {
+    if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("popcnt") {
         3
     } else if is_x86_feature_detected!("avx2") {
         2
     } else {
         1
-    };
-    LEVEL.store(level, std::sync::atomic::Ordering::Relaxed);
-    level
+    }
 }
 
 /// Defines a function that runs `$body::<I>(args)` for the best instruction set `I` of this processor.
@@ -91,8 +128,16 @@ macro_rules! dispatch {
                     3 => return unsafe { avx512($($arg),*) },
                     // SAFETY: detected.
                     2 => return unsafe { avx2($($arg),*) },
+                    // SAFETY: portable code needs nothing.
+                    #[cfg(feature = "portable")]
+                    4 => return unsafe { $body::<crate::simd::Portable>($($arg),*) },
                     _ => {}
                 }
+            }
+            #[cfg(all(feature = "portable", not(all(target_arch = "x86_64", not(miri)))))]
+            if crate::simd::PORTABLE.load(std::sync::atomic::Ordering::Relaxed) {
+                // SAFETY: portable code needs nothing.
+                return unsafe { $body::<crate::simd::Portable>($($arg),*) };
             }
             // SAFETY: every processor has the base.
             unsafe { $body::<crate::simd::Base>($($arg),*) }
@@ -264,10 +309,15 @@ mod neon {
     }
 }
 
-#[cfg_attr(target_arch = "x86_64", cfg(any(test, miri)))]
+#[cfg_attr(target_arch = "x86_64", cfg(any(test, miri, feature = "portable")))]
 mod portable {
     use super::HEADS;
-    #[cfg(any(test, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    #[cfg(any(
+        test,
+        miri,
+        feature = "portable",
+        not(any(target_arch = "x86_64", target_arch = "aarch64"))
+    ))]
     use super::TAGS_AT_ONCE;
 
     #[inline(always)]
@@ -275,11 +325,13 @@ mod portable {
         heads.iter().map(|&h| u32::from(h < head)).sum::<u32>() as usize
     }
 
-    #[cfg(any(test, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    #[cfg(any(test, miri, feature = "portable", not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    #[inline(always)]
     pub(super) fn matches(tags: &[u8; TAGS_AT_ONCE], tag: u8) -> u64 {
         tags.iter().rev().fold(0, |mask, &t| mask << 1 | u64::from(t == tag))
     }
 
+    #[cfg(any(test, miri, not(target_arch = "x86_64")))]
     #[inline(always)]
     pub(super) fn matches16(low: u64, high: u64, tag: u8) -> u32 {
         let tags = u128::from(low) | u128::from(high) << 64;
@@ -307,11 +359,11 @@ mod tests {
             for head in [i32::MIN, i32::MAX, (random() % 100) as i32 - 50] {
                 let want = portable::rank(&heads, head);
                 assert_eq!(rank(&heads, head), want, "{heads:?} {head}");
-                // SAFETY: `level` says what the processor has.
+                // SAFETY: `detected` says what the processor has.
                 #[cfg(all(target_arch = "x86_64", not(miri)))]
                 unsafe {
-                    assert!(level() < 2 || Avx2::rank(&heads, head) == want);
-                    assert!(level() < 3 || Avx512::rank(&heads, head) == want);
+                    assert!(detected() < 2 || Avx2::rank(&heads, head) == want);
+                    assert!(detected() < 3 || Avx512::rank(&heads, head) == want);
                 }
             }
         }
@@ -326,11 +378,11 @@ mod tests {
             let tag = (random() % 4 * 85) as u8;
             let want = portable::matches(&tags, tag);
             assert_eq!(matches(&tags, tag), want);
-            // SAFETY: `level` says what the processor has.
+            // SAFETY: `detected` says what the processor has.
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             unsafe {
-                assert!(level() < 2 || Avx2::matches(&tags, tag) == want);
-                assert!(level() < 3 || Avx512::matches(&tags, tag) == want);
+                assert!(detected() < 2 || Avx2::matches(&tags, tag) == want);
+                assert!(detected() < 3 || Avx512::matches(&tags, tag) == want);
             }
             let (low, high) = (random() & 0xff00ff00ff00, random() & 0xff00ff00ff00ff);
             assert_eq!(matches16(low, high, tag), portable::matches16(low, high, tag));

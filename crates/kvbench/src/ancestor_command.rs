@@ -1,6 +1,7 @@
-//! The ancestor's command line: `kvbench -f FILE -F FORMAT -d STRUCTURE [-h HASH] [-a ALLOCATOR]`. It measures an empty
-//! loop over the data, the insertion of all of it, and finding all of it again, ten times, and prints the last time,
-//! under the ancestor's names.
+//! The ancestor's command line: `kvbench -f FILE -F FORMAT -d STRUCTURE [-h HASH] [-a ALLOCATOR]`. It measures an
+//! empty loop over the data, then inserts, finds, updates and deletes all of it, ten times. It prints the last time,
+//! under the ancestor's names and in its order. As in the ancestor, structures that can keep keys where they were
+//! loaded, and keys without values have empty ones.
 //!
 //! What differs from the ancestor is what was wrong there: the output is one JSON object, with nothing but it on the
 //! standard output; the number of iterations is that of the keys; what was not counted is null; what there is not is an
@@ -12,14 +13,15 @@ use crate::counters::{EVENTS, Event, IPC, Provider, callgrind};
 use crate::data::{KindName, Told, Walk};
 use crate::errors;
 use crate::files::Format;
-use crate::job::{DataFile, Figures, Job, Step, Task};
+use crate::job::{DataFile, Figures, Job, Task};
 use crate::names::Name;
 use crate::options::MallocPages;
 use crate::runner::Runner;
-use crate::subjects::EMPTY;
+use crate::subjects::{self, EMPTY};
 use crate::workplace::Workplace;
 use clap::Parser;
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -32,7 +34,7 @@ const MARGIN_BYTES: u64 = 1 << 30;
 /// Structures that the ancestor has under other names.
 const ALIASES: [(&str, &str); 1] = [("art", "blart")];
 
-/// The ancestor's way to call: insert and find all of a file's keys, ten times
+/// The ancestor's way to call: insert, find, update and delete all of a file's keys, ten times
 #[derive(Parser)]
 #[command(name = "kvbench", disable_help_flag = true, disable_version_flag = true)]
 pub(crate) struct Ancestor {
@@ -113,7 +115,13 @@ impl Ancestor {
             callgrind::version()?;
         }
         let simulation = self.simulate.then(|| Workplace::new(None)).transpose()?;
-        let data = DataFile { path: self.file.clone(), format: self.format, pages: "auto".to_owned() };
+        let data = DataFile {
+            path: self.file.clone(),
+            format: self.format,
+            pages: "auto".to_owned(),
+            in_place: true,
+            no_values: true,
+        };
         eprintln!("loading '{}'", self.file.display());
         let file_bytes = std::fs::metadata(&self.file).map_or(0, |of| of.len());
         let told = data.load(MARGIN_BYTES)?.told().clone();
@@ -124,11 +132,11 @@ impl Ancestor {
                 allocator: name.allocator,
                 kind: KindName::Strings,
                 seed: SEED,
-                steps: vec![Step::Get],
                 // A simulation looks at nothing that may be different the next time.
                 margin_bytes: if self.simulate { 0 } else { MARGIN_BYTES },
                 pin: true,
-                data: Some(data.clone()),
+                // Values that differ are what is checked.
+                data: Some(DataFile { no_values: !matches!(task, Task::Conform(_)), ..data.clone() }),
                 events: of_ancestor().collect(),
                 simulation: match task {
                     Task::Conform(_) => None,
@@ -142,20 +150,24 @@ impl Ancestor {
         arm(name, Task::Conform(conform::ops(conform::QUICK_OPS, told.pairs)))?;
         let mut measured: Vec<Measured> = Vec::new();
         for _ in 0..self.runs {
-            measured.push([arm(empty, Task::Measure)?, arm(name, Task::Measure)?]);
+            measured.push([arm(empty, Task::Ancestor)?, arm(name, Task::Ancestor)?]);
         }
         let output = self.output(name, file_bytes, &told, &measured);
         writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&output)?)?;
         Ok(true)
     }
 
-    fn output(&self, name: Name, file_bytes: u64, told: &Told, measured: &[Measured]) -> Value {
+    fn output(&self, name: Name, file_bytes: u64, told: &Told, measured: &[Measured]) -> Output {
         let first = measured.len().saturating_sub(usize::from(self.record_runs));
         let mut result = Vec::new();
         // The empty loop is what insertion is without a structure.
-        for (what, side, step) in
-            [("benchmark-overhead", 0, "insert"), ("insert", 1, "insert"), ("find", 1, "get")]
-        {
+        for (what, side, step) in [
+            ("benchmark-overhead", 0, "insert"),
+            ("insert", 1, "insert"),
+            ("find", 1, "get"),
+            ("update", 1, "update"),
+            ("delete", 1, "remove"),
+        ] {
             for (run, figures) in measured.iter().enumerate().skip(first) {
                 result.push(told_of(&format!("{what} run {run}"), &figures[side], step, told.pairs));
             }
@@ -166,19 +178,61 @@ impl Ancestor {
         let providers: BTreeSet<Provider> = counted.flat_map(|of| of.values().flatten().copied()).collect();
         let providers: Vec<_> = providers.into_iter().map(Provider::words).collect();
         let provider = (!providers.is_empty()).then(|| providers.join("; "));
-        json!({
-            "config": {
-                "filename": self.file, "fileSizeBytes": file_bytes,
-                "format": if self.format == Format::BinSliceKv { "slice" } else { "text" },
-                "dataStructure": self.structure, "hashAlgorithm": name.hash.map(|hash| hash.name()),
-                "allocator": if custom { name.allocator.name() } else { "vanilla malloc or std::allocator" },
-                "needsHashAlgo": name.hash.is_some(), "customAlloc": custom,
-                "runs": self.runs, "recordRuns": self.record_runs, "verbosity": self.verbosity,
-                "subject": name.to_string(), "duplicates": told.duplicates, "pages": told.pages,
-                "probes": "copies of the keys, in another order", "counters": provider,
-            },
-            "stats": { "result": result },
-        })
+        let algorithm = self.hash.clone().or_else(|| name.hash.map(|hash| hash.name().to_owned()));
+        // In the ancestor's order; what it does not have is last.
+        let config = [
+            ("filename", json!(self.file)),
+            ("fileSizeBytes", json!(file_bytes)),
+            ("format", json!(if self.format == Format::BinSliceKv { "slice" } else { "text" })),
+            ("dataStructure", json!(self.structure)),
+            ("hashAlgorithm", json!(algorithm)),
+            (
+                "allocator",
+                json!(if custom { name.allocator.name() } else { "vanilla malloc or std::allocator" }),
+            ),
+            ("needsHashAlgo", json!(name.hash.is_some())),
+            ("customAlloc", json!(custom)),
+            ("runs", json!(self.runs)),
+            ("recordRuns", json!(self.record_runs)),
+            ("verbosity", json!(self.verbosity)),
+            ("subject", json!(name.to_string())),
+            ("duplicates", json!(told.duplicates)),
+            ("pages", json!(told.pages)),
+            ("probes", json!("copies of the keys, in another order")),
+            ("placement", json!(subjects::placement(name.entry.name))),
+            ("counters", json!(provider)),
+        ];
+        Output { config: Fields(config.into()), stats: Stats { result } }
+    }
+}
+
+/// What is printed.
+#[derive(Serialize)]
+struct Output {
+    config: Fields,
+    stats: Stats,
+}
+
+#[derive(Serialize)]
+struct Stats {
+    result: Vec<Step>,
+}
+
+/// A step, in total and for each operation.
+#[derive(Serialize)]
+struct Step {
+    description: String,
+    total: Fields,
+    #[serde(rename = "perIteration")]
+    per_iteration: Fields,
+}
+
+/// An object whose fields have an order.
+struct Fields(Vec<(&'static str, Value)>);
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
@@ -202,21 +256,18 @@ fn of_ancestor() -> impl Iterator<Item = Event> {
     EVENTS.iter().copied().filter(|event| ancestors_name(*event).is_some())
 }
 
-/// A step of an arm, in total and for each operation.
-fn told_of(description: &str, figures: &Figures, step: &str, iterations: u64) -> Value {
+/// A step of an arm, in total and for each operation. A structure that cannot do it has no counts.
+fn told_of(description: &str, figures: &Figures, step: &str, iterations: u64) -> Step {
     let each = |end: &str| figures.values.get(&format!("{step}_{end}")).copied();
     let in_all = |each: Option<f64>| each.map(|each| (each * iterations as f64).round());
-    let (mut total, mut one) = (Map::new(), Map::new());
-    total.insert("iterations".to_owned(), json!(iterations));
-    total.insert("elapsedTimeNs".to_owned(), json!(in_all(each("ns"))));
-    one.insert("elapsedTimeNs".to_owned(), json!(each("ns")));
+    let mut total = vec![("iterations", json!(iterations)), ("elapsedTimeNs", json!(in_all(each("ns"))))];
     // Over core cycles, unlike the ancestor's, which was over those of the reference.
-    one.insert("IPC".to_owned(), json!(each(IPC)));
+    let mut one = vec![("elapsedTimeNs", json!(each("ns"))), ("IPC", json!(each(IPC)))];
     for (event, name) in EVENTS.iter().filter_map(|event| Some((event, ancestors_name(*event)?))) {
-        total.insert(name.to_owned(), json!(in_all(each(event.name())).map(|all| all as u64)));
-        one.insert(name.to_owned(), json!(each(event.name())));
+        total.push((name, json!(in_all(each(event.name())).map(|all| all as u64))));
+        one.push((name, json!(each(event.name()))));
     }
-    json!({ "description": description, "total": total, "perIteration": one })
+    Step { description: description.to_owned(), total: Fields(total), per_iteration: Fields(one) }
 }
 
 #[cfg(test)]
@@ -245,12 +296,14 @@ mod tests {
         let mut figures = Figures::default();
         figures.set("get_ns", 12.5);
         figures.set("get_instructions", 90.0);
-        let told = told_of("find run 9", &figures, "get", 1000);
+        let told_of =
+            |figures: &Figures| serde_json::to_value(told_of("find run 9", figures, "get", 1000)).unwrap();
+        let told = told_of(&figures);
         assert_eq!(told["total"]["elapsedTimeNs"], 12_500.0);
         assert_eq!(told["total"]["pmuFixedCounter0RetiredInstructions"], 90_000);
         assert_eq!(told["perIteration"]["IPC"], Value::Null);
         assert_eq!(told["total"]["pmuProgCounter1LLCMisses"], Value::Null);
         figures.set("get_ipc", 3.0);
-        assert_eq!(told_of("", &figures, "get", 1000)["perIteration"]["IPC"], 3.0);
+        assert_eq!(told_of(&figures)["perIteration"]["IPC"], 3.0);
     }
 }

@@ -14,13 +14,15 @@ use crate::statistics::median;
 use crate::subjects::Subject;
 use crate::threads::{self, Rounds};
 use crate::workload::{Mix, Model};
-use crate::{affinity, alloc, conform, counters, llds, machine, turns};
+use crate::{affinity, alloc, conform, counters, llds, machine, subjects, turns};
 use std::collections::BTreeMap;
 
 /// Pairs of a scan.
 pub(crate) const SCAN_PAIRS: usize = 50;
 /// Pairs made at a time before the clock of an insertion runs.
 const INSERT_BLOCK: u64 = 1 << 17;
+/// Of this many pairs or more some are erased.
+const ERASED_MIN: u64 = 100;
 /// Longest time of a loop whose operations are due at a rate.
 const OPEN_S_MAX: u64 = 10;
 
@@ -91,6 +93,7 @@ fn run_on<K: Kind>(
         }
         Task::Measure => arm.measure(),
         Task::Reserve => arm.reserved(),
+        Task::Ancestor => arm.ancestor(),
         Task::Sweep(sizes) => arm.sweep(sizes),
         Task::Llds | Task::Store(_) | Task::Pressure(_) | Task::Remix(_) | Task::Chase(_) => {
             wrong("it has its own entry")
@@ -175,12 +178,22 @@ impl<K: Kind> Arm<'_, K> {
         data::block_of::<K>(&self.source, range.map(|at| order.apply(at)))
     }
 
+    /// A block with room for the pairs of a stretch of insertion.
+    fn block(&self) -> K::Block {
+        let (len, mut block) = (self.source.len(), K::Block::default());
+        let order = Permutation::new(len, self.job.seed.wrapping_add(1));
+        let numbers = (0..INSERT_BLOCK.min(len)).map(|at| order.apply(at));
+        numbers.for_each(|number| self.source.push_in_place(number, &mut block));
+        block
+    }
+
     /// Inserts the pairs of a range, made in `block` stretch by stretch.
     fn build(&mut self, range: std::ops::Range<u64>, block: &mut K::Block) -> Done<Timed> {
         let mut total = Timed::default();
         for from in range.clone().step_by(INSERT_BLOCK as usize) {
             block.clear();
-            (from..range.end.min(from + INSERT_BLOCK)).for_each(|number| self.source.push(number, block));
+            let numbers = from..range.end.min(from + INSERT_BLOCK);
+            numbers.for_each(|number| self.source.push_in_place(number, block));
             room(from, self.job.margin_bytes)?;
             total.add(self.subject.insert_all(block));
             (self.report)(format!(
@@ -267,12 +280,13 @@ impl<K: Kind> Arm<'_, K> {
     fn measure(mut self) -> Done<Figures> {
         let (len, probes) = (self.source.len(), self.job.probes.min(self.source.len()));
         // What the loop needs is there before memory is measured, and stays until it was.
-        let mut block = self.probes(len, 1, 0..INSERT_BLOCK.min(len));
+        let mut block = self.block();
         let before = self.memory();
         let inserted = self.build(0..len, &mut block)?;
         self.charge("insert_ns", inserted);
         self.note_memory(&before, inserted.peak_bytes);
         self.figures.notes.extend(self.subject.note());
+        self.figures.notes.extend(self.placed().map(str::to_owned));
         drop(block);
 
         self.turns(len, probes)?;
@@ -293,7 +307,25 @@ impl<K: Kind> Arm<'_, K> {
                 return wrong("keys were still there after their removal");
             }
         }
+        if self.wants(Step::Erase) && self.facts.retains {
+            self.erase()?;
+        }
         self.end()
+    }
+
+    /// Removes half of the pairs while all are iterated. A second time there must be none left to remove.
+    fn erase(&mut self) -> Done<()> {
+        self.say("erase");
+        let all = self.subject.iterate_all().ops;
+        let timed = self.subject.erase_half();
+        let left = self.subject.iterate_all().ops;
+        let again = self.subject.erase_half();
+        if timed.ops != all || again.ops != left || again.sum != 0 || (left == all && all >= ERASED_MIN) {
+            let (seen, seen_again) = (timed.ops, again.ops);
+            return wrong(format!("erase: {seen} of {all} pairs were shown, then {seen_again} of {left}"));
+        }
+        self.charge("erase_ns", timed);
+        Ok(())
     }
 
     /// The memory before a structure is built.
@@ -597,11 +629,57 @@ impl<K: Kind> Arm<'_, K> {
         Ok(())
     }
 
+    /// Where the pairs of a file are kept, if they may stay where they were loaded.
+    fn placed(&self) -> Option<&'static str> {
+        let name = self.job.subject.split(['+', '@']).next().unwrap_or_default();
+        self.job.data.as_ref().filter(|file| file.in_place).map(|_| subjects::placement(name))
+    }
+
+    /// Inserts, finds, updates and deletes all keys, each step in an order of its own.
+    fn ancestor(mut self) -> Done<Figures> {
+        let len = self.source.len();
+        let mut block = self.block();
+        let inserted = self.build(0..len, &mut block)?;
+        self.charge("insert_ns", inserted);
+        let steps = [("get_ns", "find"), ("update_ns", "update"), ("remove_ns", "delete")];
+        for (salt, (figure, words)) in (2..).zip(steps) {
+            let changes = salt > 2;
+            if changes && self.facts.is_static {
+                break;
+            }
+            self.say(words);
+            let order = Permutation::new(len, self.job.seed.wrapping_add(salt));
+            let (mut total, mut expected) = (Timed::default(), 0u64);
+            for from in (0..len).step_by(INSERT_BLOCK as usize) {
+                block.clear();
+                let numbers = (from..len.min(from + INSERT_BLOCK)).map(|at| order.apply(at));
+                // What is looked up is a copy; what is inserted again lies where it lies.
+                if figure == "update_ns" {
+                    numbers.for_each(|number| self.source.push_in_place(number, &mut block));
+                } else {
+                    numbers.for_each(|number| self.source.push(number, &mut block));
+                }
+                total.add(match figure {
+                    "get_ns" => self.subject.get_all(&block),
+                    "update_ns" => self.subject.insert_all(&block),
+                    _ => self.subject.remove_all(&block),
+                });
+                expected = match figure {
+                    "get_ns" => expected.wrapping_add(measure::expected_sum::<K>(&block)),
+                    "update_ns" => 0,
+                    _ => expected + block.len() as u64,
+                };
+            }
+            self.note(figure, total, expected)?;
+        }
+        self.end()
+    }
+
     /// Measures only insertion, into a subject that reserved room for all keys; no figure if it cannot reserve. This
     /// step has a process of its own, because the allocator would reuse memory that a first structure had freed.
     fn reserved(mut self) -> Done<Figures> {
         let len = self.source.len();
-        let mut block = self.probes(len, 1, 0..INSERT_BLOCK.min(len));
+        let mut block = self.block();
         if let Some(mut timed) = self.subject.reserve_timed(len as usize) {
             timed.add(self.build(0..len, &mut block)?);
             self.charge("insert_reserved_ns", timed);
@@ -615,7 +693,7 @@ impl<K: Kind> Arm<'_, K> {
     }
 
     fn sweep(mut self, sizes: &[u64]) -> Done<Figures> {
-        let mut block = self.probes(self.source.len(), 1, 0..INSERT_BLOCK.min(self.source.len()));
+        let mut block = self.block();
         let resident = machine::resident_bytes();
         let mut from = 0;
         for &size in sizes {

@@ -310,7 +310,7 @@ fn arm(job: &str) -> std::io::Result<bool> {
         _ => {
             let walk = match &job.data {
                 Some(data) => match data.load(job.margin_bytes) {
-                    Ok(set) => Walk::of_set(set),
+                    Ok(set) => Walk::of_set(set, data.in_place, data.no_values),
                     Err(why) => return Outcome::Failed(why.to_string()),
                 },
                 None => walk,

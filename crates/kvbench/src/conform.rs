@@ -9,7 +9,7 @@
 //! A static structure is made several times, of more and more pairs, and each time asked as much.
 
 use crate::data::{Block, Edge, Kind, Source, mix};
-use crate::measure::{Facts, Measured};
+use crate::measure::{self, Facts, Measured};
 use crate::subjects::BATCH_KEYS;
 use std::collections::BTreeMap;
 
@@ -69,6 +69,7 @@ pub(crate) fn check<K: Kind>(
         }
     }
     kit.compare_edges().map_err(|why| format!("after all operations (seed {seed}): {why}"))?;
+    kit.compare_erased().map_err(|why| format!("after all operations (seed {seed}): {why}"))?;
     kit.write_together()
 }
 
@@ -176,6 +177,21 @@ impl<K: Kind> Kit<'_, K> {
             same("remove", removed, self.model.remove(&key_vec::<K>(block.key(at))).is_some())?;
         }
         self.compare_all("without half of the edges")
+    }
+
+    /// Removes half of the pairs while all are shown.
+    fn compare_erased(&mut self) -> Result<(), String> {
+        if !self.facts.retains {
+            return Ok(());
+        }
+        let (mut shown, all) = (0, self.model.len());
+        self.subject.retain_those(&mut |key, _| {
+            shown += 1;
+            measure::stays::<K>(key)
+        });
+        self.model.retain(|key, _| measure::stays::<K>(K::found(key)));
+        same("pairs shown while half are erased", shown, all)?;
+        self.compare_all("without the half that was erased")
     }
 
     fn get(&self, key: K::Key<'_>) -> Option<Vec<u8>> {

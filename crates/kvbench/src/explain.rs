@@ -132,6 +132,7 @@ const STEPS: &[(&str, &str)] = &[
     ("synced_2t", "single writes, each synced, two threads"),
     ("synced_8t", "single writes, each synced, eight threads"),
     ("remove", "a tenth of the keys, at random"),
+    ("erase", "half of the pairs are removed while all are iterated; for each pair that is shown"),
     ("compact", "the store's own way to take the least space"),
     ("open", "opening a store that was closed, until a pair is read"),
     ("recover", "opening a store whose process was killed after it was loaded, until a pair is read"),

@@ -76,6 +76,16 @@ pub(crate) struct DataFile {
     pub(crate) format: Format,
     /// Pages to load it to, by name.
     pub(crate) pages: String,
+    /// Whether structures that can keep pairs where they were loaded.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) in_place: bool,
+    /// Whether pairs of a file without values have empty ones.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) no_values: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn is_zero(turns: &u16) -> bool {
@@ -129,6 +139,8 @@ pub(crate) enum Task {
     Measure,
     /// Build it after it reserved room for all keys.
     Reserve,
+    /// What the ancestor's command does: insert, find, update and delete all keys.
+    Ancestor,
     /// Let it grow from one size to the next and take the reading steps at each.
     Sweep(Vec<u64>),
     /// llds's own workload.
@@ -162,6 +174,8 @@ pub(crate) enum Step {
     Threads,
     /// Removal of a tenth.
     Remove,
+    /// Removal of half of the pairs while all are iterated.
+    Erase,
     /// Insertion into tables that reserved room for all keys, in a separate process.
     Reserve,
     /// Gets of which some find nothing (--hits).
@@ -187,6 +201,12 @@ pub(crate) enum Step {
 }
 
 impl Step {
+    /// Whether keys that are there get values of other keys.
+    pub(crate) fn writes_values(self) -> bool {
+        use Step::{Mixed, Update, YcsbA, YcsbB, YcsbD, YcsbE, YcsbF};
+        matches!(self, Update | Mixed | YcsbA | YcsbB | YcsbD | YcsbE | YcsbF)
+    }
+
     /// The default steps: those by which all structures can be compared.
     pub(crate) const USUAL: [Step; 8] = [
         Step::Get,

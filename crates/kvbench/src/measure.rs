@@ -7,7 +7,7 @@
 use crate::affinity;
 use crate::alloc;
 use crate::counters::{self, Counts};
-use crate::data::{Block, Kind};
+use crate::data::{Block, Kind, mix};
 use crate::latency::{Pace, Stopwatch, Unpaced};
 use crate::subjects::{BATCH_KEYS, Reader, SESSION_OPS, Subject, Writer};
 use crate::workload::{Op, Operations};
@@ -254,6 +254,26 @@ fn iterate<K: Kind, S: Subject<K>, const BACK: bool>(subject: &S) -> Timed {
     Timed { bytes, ..watch.stop(ops, sum) }
 }
 
+/// Whether a key stays when half of them are erased: about half do, whatever their order.
+pub(crate) fn stays<K: Kind>(key: K::Found<'_>) -> bool {
+    mix(K::fold_found(key)).is_multiple_of(2)
+}
+
+/// Removes half of the pairs while all are iterated. The sum is over those that are removed, in any order.
+fn erase<K: Kind, S: Subject<K>>(subject: &mut S) -> Timed {
+    let (mut ops, mut sum) = (0, 0u64);
+    let watch = Watch::start();
+    subject.retain(|key, value| {
+        ops += 1;
+        let stays = stays::<K>(key);
+        if !stays {
+            sum = sum.wrapping_add(K::fold_value(value) | 1);
+        }
+        stays
+    });
+    watch.stop(ops, sum)
+}
+
 /// Half reads, half writes, in turn: the block's keys, each written with the value that it has.
 fn mixed<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
     let (watch, mut sum) = (Watch::start(), 0u64);
@@ -387,6 +407,8 @@ pub(crate) struct Facts {
     pub(crate) back: bool,
     /// [`Subject::BATCHED`].
     pub(crate) batched: bool,
+    /// [`Subject::RETAINS`].
+    pub(crate) retains: bool,
     /// [`Subject::COUNTED`].
     pub(crate) counted: bool,
     /// Whether several may write at once.
@@ -399,6 +421,8 @@ pub(crate) struct Facts {
 pub(crate) type SeeValue<'a, K> = &'a mut dyn FnMut(<K as Kind>::Value<'_>);
 /// Shows a pair.
 pub(crate) type SeePair<'a, K> = &'a mut dyn FnMut(<K as Kind>::Found<'_>, <K as Kind>::Value<'_>);
+/// Shows a pair; true if it stays.
+pub(crate) type Keep<'a, K> = &'a mut dyn FnMut(<K as Kind>::Found<'_>, <K as Kind>::Value<'_>) -> bool;
 /// Shows the answer for the key at a position.
 pub(crate) type SeeAnswer<'a, K> = &'a mut dyn FnMut(usize, Option<<K as Kind>::Value<'_>>);
 
@@ -436,6 +460,8 @@ pub(crate) trait Measured<K: Kind>: Send + Sync {
     fn iterate_all(&self) -> Timed;
     /// The same from the last to the first, where it can be.
     fn iterate_back_all(&self) -> Timed;
+    /// Removes half of the pairs while all are iterated, where it can.
+    fn erase_half(&mut self) -> Timed;
     /// Half reads, half writes.
     fn mixed(&self, block: &K::Block) -> Timed;
     /// Does operations one after the other.
@@ -455,6 +481,8 @@ pub(crate) trait Measured<K: Kind>: Send + Sync {
     fn remove_shared(&self, key: K::Key<'_>) -> bool;
     /// Shows the value of a key, if it has one.
     fn get_one(&self, key: K::Key<'_>, see: SeeValue<'_, K>);
+    /// [`Subject::retain`].
+    fn retain_those(&mut self, _keep: Keep<'_, K>) {}
     /// Looks keys up together.
     fn get_batch(&self, keys: &[K::Key<'_>], see: SeeAnswer<'_, K>);
     /// Shows up to `count` pairs from a key on.
@@ -473,6 +501,7 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
             answers: S::ANSWERS,
             back: S::BACK,
             batched: S::BATCHED,
+            retains: S::RETAINS,
             counted: S::COUNTED,
             shared: self.shared_writer().is_some(),
             by_block: false,
@@ -536,6 +565,10 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
         iterate::<K, S, true>(self)
     }
 
+    fn erase_half(&mut self) -> Timed {
+        erase(self)
+    }
+
     fn mixed(&self, block: &K::Block) -> Timed {
         mixed(self, block)
     }
@@ -577,6 +610,10 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
 
     fn get_one(&self, key: K::Key<'_>, see: SeeValue<'_, K>) {
         self.reader().get(key, see);
+    }
+
+    fn retain_those(&mut self, keep: Keep<'_, K>) {
+        self.retain(keep);
     }
 
     fn get_batch(&self, keys: &[K::Key<'_>], see: SeeAnswer<'_, K>) {

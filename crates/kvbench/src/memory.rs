@@ -11,7 +11,7 @@ use crate::names::Name;
 use crate::options::Memory;
 use crate::record::{Figure, Run};
 use crate::runner::{self, Runner};
-use crate::subjects::{EMPTY, FORREST, Pages};
+use crate::subjects::{EMPTY, FORREST, ON_PAGES, Pages};
 use crate::tables::{self, Group, Row, label};
 use crate::workplace::Workplace;
 use serde_json::json;
@@ -48,6 +48,8 @@ struct Bench {
     options: Memory,
     keys: Vec<u64>,
     steps: Vec<Step>,
+    /// The sizes of the sweep.
+    sweep: Vec<u64>,
     walk: Walk,
     none: Walk,
     /// A file in place of made pairs, and what it has.
@@ -76,12 +78,13 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
         (true, false) if options.simulate => vec![SIMULATED_KEYS],
         (true, false) => DEFAULT_KEYS.to_vec(),
     };
+    let mut sweep: Vec<u64> = options.sweep.iter().flat_map(|sizes| sizes.0.clone()).collect();
     if options.quick {
         let most = keys.iter().max().copied().unwrap_or(QUICK_KEYS);
-        options.sweep = vec![most.div_ceil(8), most];
+        sweep = vec![most.div_ceil(8), most];
     }
-    options.sweep.sort_unstable();
-    options.sweep.dedup();
+    sweep.sort_unstable();
+    sweep.dedup();
     let simulator = options.simulate.then(callgrind::version).transpose()?;
     if options.simulate {
         options.no_sweep = true;
@@ -97,6 +100,11 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
     steps.retain(|step| !options.simulate || !matches!(step, Step::Threads | Step::Latency));
     if options.subjects.is_empty() {
         options.subjects = Name::all().collect();
+    }
+    if data.as_ref().is_some_and(|file| file.in_place) && steps.iter().any(|step| step.writes_values()) {
+        let what =
+            "values that are written again would not be in the file: leave out --in-place, or these steps";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
     if let Some(most) = keys.iter().max().filter(|most| data.is_some() && **most > told.pairs) {
         let what = format!("{most} pairs are asked for, the file has {} different keys", told.pairs);
@@ -118,7 +126,7 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
         "tree": options.tree, "paths": walk.len(), "path_bytes_mean": walk.mean_bytes(),
         "paths_left_out": walk.left_out,
         "data": data.as_ref().map(|file| json!({
-            "file": file.path, "format": file.format, "pages": file.pages, "pages_had": told.pages, "pairs": told.pairs,
+            "file": file.path, "format": file.format, "pages": file.pages, "in_place": file.in_place, "no_values": file.no_values, "pages_had": told.pages, "pairs": told.pairs,
             "duplicates": told.duplicates, "key_bytes": told.key_bytes, "value_bytes": told.value_bytes,
             "keys_with_nul": told.with_nul,
         })),
@@ -127,7 +135,8 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
     let runner = Runner::new(common.malloc_pages, 0)?;
     let simulation = options.simulate.then(|| Workplace::new(None)).transpose()?;
     let none = Walk::default();
-    Bench { keys, steps, walk, none, data, told, runner, record, simulation, failures: 0, options }.run()
+    Bench { keys, steps, sweep, walk, none, data, told, runner, record, simulation, failures: 0, options }
+        .run()
 }
 
 impl Bench {
@@ -138,8 +147,8 @@ impl Bench {
         let kinds = self.options.kinds.clone();
         let groups = kinds.len() * self.keys.len();
         let each = 1 + usize::from(self.steps.contains(&Step::Reserve));
-        self.runner.arms =
-            subjects.len() * (kinds.len() + groups * usize::from(self.options.rounds) * each) + 1;
+        self.runner.arms = subjects.len() * (kinds.len() + groups * usize::from(self.options.rounds) * each)
+            + self.options.sweep_subjects.len();
 
         let mut goals: Vec<Goal> = Vec::new();
         let mut fit: Vec<(KindName, Vec<Name>)> = Vec::new();
@@ -165,10 +174,9 @@ impl Bench {
                 out.flush()?;
             }
         }
-        let forrest_fits =
-            fit.iter().any(|(kind, fit)| *kind == KindName::U64 && fit.iter().any(|name| name.is(FORREST)));
-        if forrest_fits && !self.options.no_sweep && self.is_uniform() {
-            goals.extend(self.sweep(&mut out)?);
+        let numbers = fit.iter().find(|(kind, _)| *kind == KindName::U64);
+        if let Some((_, right)) = numbers.filter(|_| !self.options.no_sweep && self.is_uniform()) {
+            goals.extend(self.sweep(&mut out, right)?);
         }
         tables::print_legend(&mut out)?;
         goals::conclude(&mut out, &mut self.record, &goals, self.failures)
@@ -190,10 +198,10 @@ impl Bench {
         let what = self.data.as_ref().map(|file| {
             let (told, format) = (&self.told, file.format.name());
             let mean = |bytes: u64| bytes as f64 / told.pairs.max(1) as f64;
-            let values = if told.valued {
-                format!("values of {:.1}", mean(told.value_bytes))
-            } else {
-                "made values, since it has none".to_owned()
+            let values = match told.valued {
+                true => format!("values of {:.1}", mean(told.value_bytes)),
+                false if file.no_values => "no values".to_owned(),
+                false => "made values, since it has none".to_owned(),
             };
             format!(
                 "strings: {} ({format}), {} different keys of {:.1} bytes in the mean, {values}; {} pairs dropped whose key came \
@@ -218,7 +226,8 @@ impl Bench {
 
     fn job(&self, task: Task, (name, pages): Who, kind: KindName, keys: u64) -> Job {
         let options = &self.options;
-        let simulated = options.simulate && !matches!(task, Task::Conform(_));
+        let checks = matches!(task, Task::Conform(_));
+        let simulated = options.simulate && !checks;
         Job {
             allocator: name.allocator,
             kind,
@@ -234,7 +243,8 @@ impl Bench {
             clock: options.clock,
             events: options.events.clone(),
             simulation: self.simulation.as_ref().filter(|_| simulated).map(|place| place.path().to_owned()),
-            data: self.data.clone(),
+            // Values that differ are what is checked.
+            data: self.data.clone().map(|file| DataFile { no_values: file.no_values && !checks, ..file }),
             ..Job::of(task, name, keys)
         }
     }
@@ -307,7 +317,7 @@ impl Bench {
     ) -> io::Result<Group> {
         let chosen = |name: &Name| {
             let (name, pages) = (*name, self.options.pages.clone());
-            let pages = if name.entry.name == FORREST { pages } else { vec![Pages::Auto] };
+            let pages = if ON_PAGES.contains(&name.entry.name) { pages } else { vec![Pages::Auto] };
             pages.into_iter().map(move |pages| (name, pages))
         };
         let mut arms: Vec<(Who, Vec<Figures>)> =
@@ -417,18 +427,27 @@ impl Bench {
         Ok(())
     }
 
-    /// Lets this project's index grow.
-    fn sweep(&mut self, out: &mut impl Write) -> io::Result<Vec<Goal>> {
-        let Some(name) = Name::all().find(|name| name.is(FORREST)) else { return Ok(Vec::new()) };
-        let (who, sizes) = ((name, Pages::Auto), self.options.sweep.clone());
+    /// Lets those grow that are to, of the subjects that are right.
+    fn sweep(&mut self, out: &mut impl Write, right: &[Name]) -> io::Result<Vec<Goal>> {
+        let sizes = self.sweep.clone();
         let Some(&most) = sizes.last() else { return Ok(Vec::new()) };
-        let mut job = self.job(Task::Sweep(sizes.clone()), who, KindName::U64, most);
-        job.steps = vec![Step::Get, Step::Dependent, Step::Batch];
-        let end = self.arm(&job);
-        self.leave(out, who, &job, &end)?;
-        let Outcome::Figures(figures) = end else { return Ok(Vec::new()) };
-        let row = self.row(who, "u64, growing", most, vec![*figures])?;
-        tables::print_sweep(out, &row, &sizes)?;
-        Ok(goals::of_sweep(&row, &sizes))
+        let mut named = in_order(&self.options.sweep_subjects);
+        named.retain(|name| right.iter().any(|there| there.to_string() == name.to_string()));
+        let (mut rows, mut goals) = (Vec::new(), Vec::new());
+        for name in named {
+            let who = (name, Pages::Auto);
+            let mut job = self.job(Task::Sweep(sizes.clone()), who, KindName::U64, most);
+            job.steps = vec![Step::Get, Step::Dependent, Step::Batch];
+            let end = self.arm(&job);
+            self.leave(out, who, &job, &end)?;
+            let Outcome::Figures(figures) = end else { continue };
+            let row = self.row(who, "u64, growing", most, vec![*figures])?;
+            if name.is(FORREST) {
+                goals = goals::of_sweep(&row, &sizes);
+            }
+            rows.push(row);
+        }
+        tables::print_sweep(out, &rows, &sizes)?;
+        Ok(goals)
     }
 }

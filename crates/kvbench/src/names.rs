@@ -107,9 +107,17 @@ impl Name {
 
     /// Does a job on pairs of a kind, or why it is not asked to.
     pub(crate) fn run(self, kind: KindName) -> Result<Run, String> {
+        self.run_on(kind, false)
+    }
+
+    /// The same, on a structure that keeps pairs where they were loaded if it can and is to be `in_place`.
+    fn run_on(self, kind: KindName, in_place: bool) -> Result<Run, String> {
         self.allocator.compiled_in()?;
         let runs = match kind {
             KindName::U64 => self.entry.u64s,
+            KindName::Strings if in_place => {
+                registry::in_place(self.entry.name).unwrap_or(self.entry.strings)
+            }
             KindName::Strings => self.entry.strings,
         };
         match (runs?, self.hash) {
@@ -128,7 +136,7 @@ pub(crate) fn dispatch(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
     };
     let run = match job.task {
         Task::Llds => name.entry.llds.ok_or_else(|| "not in this comparison".to_owned()),
-        _ => name.run(job.kind),
+        _ => name.run_on(job.kind, job.data.as_ref().is_some_and(|file| file.in_place)),
     };
     match run {
         Err(why) => Outcome::Left(why),
@@ -170,7 +178,7 @@ mod tests {
             ("btree", &["\"btree\"", "btreemap", "cuckoo"][..]),
             ("cuckoo+md5", &["\"md5\"", "rapidhash", "cityhash"]),
             ("cuckoo@tcmalloc", &["\"tcmalloc\"", "malloc, mimalloc, jemalloc, snmalloc, rpmalloc"]),
-            ("btreemap+xxh3", &["btreemap hashes nothing", "cuckoo, f14, hashbrown"]),
+            ("btreemap+xxh3", &["btreemap hashes nothing", "cuckoo, f14", "hashbrown"]),
             ("cuckoo+gxhash", &["AES", "rapidhash"]),
             ("hot", &["C++", "btreemap"]),
             ("", &["btreemap"]),

@@ -6,9 +6,9 @@ use crate::files::{Format, Keys, Values, key_lengths};
 use crate::job::{Asked, DataFile, Durability, Locality, RemixStep, Scenario, Step, StoreStep};
 use crate::measure::Clock;
 use crate::names::Name;
-use crate::sizes::{bytes, number};
+use crate::sizes::{self, Sizes, bytes, number};
 use crate::stores;
-use crate::subjects::Pages;
+use crate::subjects::{FORREST, Pages};
 use clap::{Args, ValueEnum};
 use forrest_machine::pages;
 use std::io;
@@ -57,6 +57,13 @@ pub(crate) struct File {
     /// Pages that it is loaded to: auto, 1g, 2m, transparent or plain; others are used if these are not available
     #[arg(long, default_value_t = pages::Pages::Auto, value_name = "PAGES", requires = "data")]
     data_pages: pages::Pages,
+    /// Let structures that can (btreemap, cuckoo, f14, hashbrown) keep keys and values where they were loaded, as the
+    /// ancestor's do; the others copy them
+    #[arg(long, requires = "data")]
+    in_place: bool,
+    /// Give pairs of a file without values empty ones, and not made ones of 20 bytes
+    #[arg(long, requires = "data")]
+    no_values: bool,
 }
 
 impl File {
@@ -65,7 +72,13 @@ impl File {
     pub(crate) fn told(&self, margin_bytes: u64) -> io::Result<Option<(DataFile, Told)>> {
         let Some(path) = &self.data else { return Ok(None) };
         let format = self.data_format.map_or_else(|| Format::of_file(path), Ok)?;
-        let file = DataFile { path: path.clone(), format, pages: self.data_pages.name().to_owned() };
+        let file = DataFile {
+            path: path.clone(),
+            format,
+            pages: self.data_pages.name().to_owned(),
+            in_place: self.in_place,
+            no_values: self.no_values,
+        };
         let told = file.load(margin_bytes)?.told().clone();
         Ok(Some((file, told)))
     }
@@ -105,9 +118,13 @@ pub(crate) struct Memory {
     /// A file in place of made pairs.
     #[command(flatten)]
     pub(crate) file: File,
-    /// Sizes between which this project's index grows, read at each
-    #[arg(long, value_delimiter = ',', default_value = "1M,3M,10M,30M,100M", value_parser = number, conflicts_with = "data")]
-    pub(crate) sweep: Vec<u64>,
+    /// Sizes between which structures of numbers grow, read at each; `1K..100M` is a list by powers of ten and three
+    /// times these, `1M..2M/8` one of 8 sizes at equal distances, to see how full a table is
+    #[arg(long, value_delimiter = ',', default_value = "1M..100M", value_parser = sizes::list, conflicts_with = "data")]
+    pub(crate) sweep: Vec<Sizes>,
+    /// Subjects that grow in the sweep
+    #[arg(long, value_delimiter = ',', default_value = FORREST, value_parser = Name::parse)]
+    pub(crate) sweep_subjects: Vec<Name>,
     /// Leave the sweep out
     #[arg(long)]
     pub(crate) no_sweep: bool,

@@ -1,16 +1,18 @@
 //! The list of the structures: what each one is, and what does a job on it.
 
 use crate::arm;
-use crate::data::{Counters, Strings, U64, Walk};
+use crate::data::{Counters, Pointed, Strings, U64, Walk};
 use crate::hashes::{self, Hash};
 use crate::job::{Job, Outcome, Report};
 use crate::lock_file;
 use crate::spoken;
+#[cfg(target_arch = "x86_64")]
+use crate::subjects::f14::vectors as f14_sse2;
 use crate::subjects::foreign::{Foreign, Offer};
 use crate::subjects::{
-    EMPTY, FORREST, Forrest, Locked, RbTree, blart, btreemap, congee, cuckoo, dashmap, empty, eytzinger, f14,
-    foreign, fst, hashbrown, hashmap, indexset, kernel, masstree, papaya, rart, s_tree, scc, scc_hash,
-    skiplist, sorted,
+    Database, EMPTY, FORREST, Forrest, Locked, Portable, RbTree, blart, btreemap, congee, cuckoo, dashmap,
+    empty, eytzinger, f14, foreign, fst, hashbrown, hashmap, indexset, kernel, masstree, papaya, rart,
+    s_tree, scc, scc_hash, skiplist, sorted,
 };
 use forrest_base::lock;
 use std::sync::{LazyLock, Mutex, OnceLock};
@@ -91,6 +93,28 @@ const ENTRIES: &[SubjectEntry] = &[
         u64s: one!(U64, Forrest),
         strings: one!(Strings, Forrest),
         llds: Some(arm::run_llds::<Forrest>),
+        foreign: false,
+    },
+    SubjectEntry {
+        name: "forrest-portable",
+        package: Some("forrest-index"),
+        about: "the same without vector instructions",
+        ordered: false,
+        hash: None,
+        u64s: one!(U64, Portable),
+        strings: one!(Strings, Portable),
+        llds: None,
+        foreign: false,
+    },
+    SubjectEntry {
+        name: "forrest-db",
+        package: Some("forrest"),
+        about: "the library above that index: a Db opened as memory:, whose gets return owned values",
+        ordered: false,
+        hash: None,
+        u64s: one!(U64, Database),
+        strings: one!(Strings, Database),
+        llds: None,
         foreign: false,
     },
     SubjectEntry {
@@ -260,6 +284,18 @@ const ENTRIES: &[SubjectEntry] = &[
         llds: None,
         foreign: false,
     },
+    #[cfg(target_arch = "x86_64")]
+    SubjectEntry {
+        name: "f14-sse2",
+        package: None,
+        about: "the same, with tags compared by a vector instruction",
+        ordered: false,
+        hash: Some(Hash::Rapid),
+        u64s: hashed!(U64, f14_sse2<u64, u64>),
+        strings: hashed!(Strings, f14_sse2<Box<[u8]>, Box<[u8]>>),
+        llds: None,
+        foreign: false,
+    },
     SubjectEntry {
         name: "hashbrown",
         package: Some("hashbrown"),
@@ -374,6 +410,17 @@ const ENTRIES: &[SubjectEntry] = &[
     },
 ];
 
+/// What does a job on a structure that keeps strings where they were loaded; `None` if it has to copy them.
+pub(crate) fn in_place(structure: &str) -> Option<Result<Runs, &'static str>> {
+    Some(match structure {
+        "btreemap" => one!(Strings, btreemap::Map<Pointed, Pointed>),
+        "cuckoo" => hashed!(Strings, cuckoo<Pointed, Pointed>),
+        "f14" => hashed!(Strings, f14<Pointed, Pointed>),
+        "hashbrown" => hashed!(Strings, hashbrown<Pointed, Pointed>),
+        _ => return None,
+    })
+}
+
 /// Why a store of the kernel home is in no other comparison.
 const ONLY_LLDS: &str = "only asked in llds's workload";
 
@@ -467,6 +514,14 @@ impl SubjectEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subjects::IN_PLACE;
+
+    #[test]
+    fn what_keeps_pairs_in_place_is_listed() {
+        for entry in ENTRIES {
+            assert_eq!(in_place(entry.name).is_some(), IN_PLACE.contains(&entry.name), "{}", entry.name);
+        }
+    }
 
     #[test]
     fn versions_are_found_in_the_lock_file() {

@@ -222,6 +222,7 @@ impl Measured<U64> for Spoken {
             answers: true,
             back: false,
             batched: false,
+            retains: false,
             counted: false,
             shared: false,
             by_block: true,
@@ -285,6 +286,10 @@ impl Measured<U64> for Spoken {
     }
 
     fn iterate_back_all(&self) -> Timed {
+        Timed::default()
+    }
+
+    fn erase_half(&mut self) -> Timed {
         Timed::default()
     }
 

@@ -292,22 +292,25 @@ fn times(times: f64, threads: u16) -> String {
     if threads::is_possible(times, threads) { format!("{times:.2}x") } else { "error".to_owned() }
 }
 
-/// The table of growing sizes.
-pub(crate) fn print_sweep(out: &mut impl Write, row: &Row, sizes: &[u64]) -> io::Result<()> {
-    writeln!(
-        out,
-        "\n{} as it grows, u64: ns per operation, bytes per key occupied",
-        label(row.name, row.pages)
-    )?;
-    writeln!(out, "{:>10}{:>9}{:>9}{:>9}{:>9}", "keys", "get", "dep.", "batch", "resid.")?;
-    for size in sizes {
-        let figure =
-            |name: &str| row.median(&format!("{name}@{size}")).map_or_else(|| "-".to_owned(), number);
-        let (get, dependent) = (figure("get_ns"), figure("get_dependent_ns"));
-        let (batch, bytes) = (figure("multi_get_64_ns"), figure("resident_bytes_per_key"));
-        writeln!(out, "{:>10}{get:>9}{dependent:>9}{batch:>9}{bytes:>9}", runner::keys(*size))?;
+/// A table of growing sizes for each structure.
+pub(crate) fn print_sweep(out: &mut impl Write, rows: &[Row], sizes: &[u64]) -> io::Result<()> {
+    for row in rows {
+        writeln!(
+            out,
+            "\n{} as it grows, u64: ns per operation, bytes per key occupied",
+            label(row.name, row.pages)
+        )?;
+        writeln!(out, "{:>10}{:>9}{:>9}{:>9}{:>9}", "keys", "get", "dep.", "batch", "resid.")?;
+        for size in sizes {
+            let figure =
+                |name: &str| row.median(&format!("{name}@{size}")).map_or_else(|| "-".to_owned(), number);
+            let (get, dependent) = (figure("get_ns"), figure("get_dependent_ns"));
+            let (batch, bytes) = (figure("multi_get_64_ns"), figure("resident_bytes_per_key"));
+            writeln!(out, "{:>10}{get:>9}{dependent:>9}{batch:>9}{bytes:>9}", runner::keys(*size))?;
+        }
+        row.notes.iter().try_for_each(|note| writeln!(out, "{note}"))?;
     }
-    row.notes.iter().try_for_each(|note| writeln!(out, "{note}"))
+    Ok(())
 }
 
 /// What to know to read the tables.

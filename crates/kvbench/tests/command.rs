@@ -168,7 +168,7 @@ fn rounds_show_their_spread_and_steps_can_be_chosen() {
 fn workloads_latencies_and_distributions_are_measured_and_checked() {
     let path = scratch("workloads.jsonl");
     let arguments = "memory -n 3000 --no-sweep --subjects btreemap,skiplist,hashbrown,papaya,cuckoo,f14,sorted,empty --only \
-                     get,batch,hits,update,mixed,reserve,ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f,threads,latency,remove --hits 20 \
+                     get,batch,hits,update,mixed,reserve,ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f,threads,latency,remove,erase --hits 20 \
                      --reads 30 --rate 1000000 --distribution zipfian:0.8 --json";
     let mut arguments: Vec<_> = arguments.split_whitespace().collect();
     arguments.extend([path.to_str().unwrap(), "--kinds", sized("u64", "u64,strings")]);
@@ -220,6 +220,7 @@ fn workloads_latencies_and_distributions_are_measured_and_checked() {
             (&writing, subject != "sorted"),
             (&scanning, ["btreemap", "skiplist"].contains(&subject)),
             (&["insert_reserved_ns"], hashed),
+            (&["erase_ns"], !["cuckoo+rapidhash", "sorted", "empty"].contains(&subject)),
             (
                 &["update_2t_mops", "mixed_30_1t_mops", "ycsb_d_2t_mops"],
                 two && ["skiplist", "papaya+std"].contains(&subject),
@@ -231,6 +232,51 @@ fn workloads_latencies_and_distributions_are_measured_and_checked() {
             }
         }
     }
+}
+
+/// What vector instructions save, what the library adds to its index, which of them erase while they iterate, and all
+/// as they grow, in the chart of one page.
+#[test]
+fn variants_erase_and_grow_side_by_side() {
+    let (path, page) = (scratch("variants.jsonl"), scratch("variants.html"));
+    let names = "forrest,forrest-portable,forrest-db,f14,f14-sse2,hashmap,dashmap,scc-hash,btreemap,indexset";
+    let output = kvbench(&[
+        "memory",
+        "-n",
+        "2000",
+        "--subjects",
+        names,
+        "--only",
+        "get,batch,scan,erase",
+        "--pages",
+        "auto",
+        "--sweep",
+        "1K..10K,1K..2K/3",
+        "--sweep-subjects",
+        "f14,forrest-db",
+        "--json",
+        path.to_str().unwrap(),
+    ]);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    let records = records(&path);
+    let figures = records.iter().filter(|record| record["record"] == "figures");
+    let (grown, rows): (Vec<&Value>, Vec<&Value>) =
+        figures.partition(|record| record["kind"] == "u64, growing");
+    assert_eq!((rows.len(), grown.len()), (20, 2), "{out}");
+    for row in rows {
+        let erases = row["subject"] != "indexset";
+        assert_eq!(row["figures"]["erase_ns"].is_null(), !erases, "{row}");
+    }
+    for row in grown {
+        for size in [1000, 1500, 2000, 3000, 10_000] {
+            assert!(!row["figures"][format!("get_ns@{size}")].is_null(), "{row}");
+        }
+    }
+    let (record, html) = (path.to_str().unwrap(), page.to_str().unwrap());
+    assert!(kvbench(&["report", record, "--html", html]).status.success());
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("get, ns, over the number of keys"), "one chart for all sizes");
 }
 
 #[test]

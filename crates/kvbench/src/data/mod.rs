@@ -21,7 +21,7 @@ pub(crate) use distribution::{Choice, Distribution};
 pub(crate) use edges::Edge;
 pub(crate) use mix::{Permutation, Random, mix};
 pub(crate) use set::{Builder as SetBuilder, Set, Told};
-pub(crate) use strings::{Strings, Text, Walk, collect_paths, receive_paths, send_paths};
+pub(crate) use strings::{Pointed, Strings, Text, Walk, collect_paths, receive_paths, send_paths};
 pub(crate) use u64s::U64;
 
 use crate::hashes::HashFunction;
@@ -153,6 +153,12 @@ pub(crate) trait Source<K: Kind>: Sync {
     /// Numbers from here on have keys that smaller ones have, too.
     fn keys_max(&self) -> u64 {
         u64::MAX
+    }
+
+    /// Appends pair `number` where it lies, if structures may keep it there, and otherwise a copy. A block has pairs of
+    /// one sort only.
+    fn push_in_place(&self, number: u64, out: &mut K::Block) {
+        self.push(number, out);
     }
 
     /// Appends pair `number`.

@@ -171,6 +171,11 @@ impl Set {
         self.pairs.len() as u64
     }
 
+    /// All of its memory.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Facts about the set, for reports.
     pub(crate) fn told(&self) -> &Told {
         &self.told

@@ -6,10 +6,12 @@
 //! keys of at most 256 bytes; how many is reported.
 //!
 //! In place of paths there may be a [`Set`]: its pairs in its order, with its values, or with made ones if it has none.
+//! Structures of [`Pointed`] keep what they are given where it lies in that set, if it is shown to them in place.
 
 use super::{Block, KeyForm, Kind, Permutation, Set, Source, ValueForm, fold_bytes, mix};
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Longest path taken, in bytes; with a suffix it stays within 256.
 pub(crate) const PATH_BYTES_MAX: usize = 240;
@@ -53,14 +55,24 @@ pub(crate) struct Walk {
     ends: Vec<usize>,
     /// Paths that were too long, or ended like a suffix of ours.
     pub(crate) left_out: u64,
-    /// What there is in place of paths.
-    set: Option<Set>,
+    /// What there is in place of paths, until the process ends.
+    set: Option<&'static Set>,
+    /// Whether pairs of the set have an empty value if the file has none.
+    no_values: bool,
 }
 
+/// The bytes of the set of this process, if structures may keep what they are given where it lies.
+static IN_PLACE: OnceLock<&'static [u8]> = OnceLock::new();
+
 impl Walk {
-    /// A set in place of paths.
-    pub(crate) fn of_set(set: Set) -> Walk {
-        Walk { set: Some(set), ..Walk::default() }
+    /// A set in place of paths, in whose memory structures may keep pairs if it is `in_place`. With `no_values` pairs
+    /// of a file without values have empty ones.
+    pub(crate) fn of_set(set: Set, in_place: bool, no_values: bool) -> Walk {
+        let set: &'static Set = Box::leak(Box::new(set));
+        if in_place {
+            IN_PLACE.get_or_init(|| set.bytes());
+        }
+        Walk { set: Some(set), no_values, ..Walk::default() }
     }
 
     fn push(&mut self, path: &[u8]) {
@@ -164,7 +176,7 @@ pub(crate) struct TextSource {
 impl TextSource {
     /// The data set of this many pairs, or of all of a set that has fewer.
     pub(crate) fn new(walk: Walk, len: u64, seed: u64) -> Self {
-        let len = walk.set.as_ref().map_or(len, |set| len.min(set.len()));
+        let len = walk.set.map_or(len, |set| len.min(set.len()));
         TextSource { walk, order: Permutation::new(len, seed ^ 1), seed: mix(seed), len }
     }
 
@@ -200,9 +212,19 @@ impl Source<Strings> for TextSource {
             None => self.push_path(key, &mut out.keys),
         }
         out.ends.push(out.keys.len());
-        match self.walk.set.as_ref().and_then(|set| set.value(value % set.len())) {
+        match self.walk.set.and_then(|set| set.value(value % set.len())) {
             Some(value) => out.push_value(value),
+            None if self.walk.no_values => out.push_value(&[]),
             None => out.push_value(&self.value(value)),
+        }
+    }
+
+    fn push_in_place(&self, number: u64, out: &mut TextBlock) {
+        match self.walk.set.filter(|set| IN_PLACE.get().is_some() && number < set.len()) {
+            Some(set) if self.walk.no_values || set.value(number).is_some() => {
+                out.there.push((set.key(number), set.value(number).unwrap_or_default()));
+            }
+            _ => self.push(number, out),
         }
     }
 
@@ -218,13 +240,14 @@ impl Source<Strings> for TextSource {
     }
 
     fn keys_max(&self) -> u64 {
-        self.walk.set.as_ref().map_or(u64::MAX, Set::keys_max)
+        self.walk.set.map_or(u64::MAX, Set::keys_max)
     }
 }
 
-/// Concatenated keys, each followed by a NUL, and values.
+/// Concatenated keys, each followed by a NUL, and values; or pairs where they lie in a set.
 #[derive(Default)]
 pub(crate) struct TextBlock {
+    there: Vec<(&'static [u8], &'static [u8])>,
     keys: Vec<u8>,
     ends: Vec<usize>,
     values: Vec<u8>,
@@ -240,22 +263,29 @@ impl TextBlock {
 
 impl Block<Strings> for TextBlock {
     fn len(&self) -> usize {
-        self.ends.len()
+        self.there.len().max(self.ends.len())
     }
 
     #[inline]
     fn key(&self, at: usize) -> Text<'_> {
+        if let Some((key, _)) = self.there.get(at) {
+            return Text(key);
+        }
         let from = if at == 0 { 0 } else { self.ends[at - 1] };
         Text(&self.keys[from..self.ends[at]])
     }
 
     #[inline]
     fn value(&self, at: usize) -> &[u8] {
+        if let Some((_, value)) = self.there.get(at) {
+            return value;
+        }
         let from = if at == 0 { 0 } else { self.value_ends[at - 1] };
         &self.values[from..self.value_ends[at]]
     }
 
     fn clear(&mut self) {
+        self.there.clear();
         self.keys.clear();
         self.ends.clear();
         self.values.clear();
@@ -322,7 +352,8 @@ impl Kind for Strings {
 
     #[inline]
     fn fold_value(value: &[u8]) -> u64 {
-        fold_bytes(value)
+        // An empty value counts, too.
+        fold_bytes(value).wrapping_add(1)
     }
 
     #[inline]
@@ -359,7 +390,43 @@ macro_rules! forms {
         }
     )*};
 }
-forms!(Vec<u8>, Box<[u8]>);
+forms!(Vec<u8>, Box<[u8]>, Pointed);
+
+/// A key or value where it lies in the set of this process. One that was shown elsewhere, as in checks, is copied and
+/// never freed.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Pointed(&'static [u8]);
+
+impl From<&[u8]> for Pointed {
+    #[inline]
+    fn from(bytes: &[u8]) -> Pointed {
+        let in_place = IN_PLACE.get().and_then(|set| {
+            let from = bytes.as_ptr().addr().checked_sub(set.as_ptr().addr())?;
+            set.get(from..from.checked_add(bytes.len())?)
+        });
+        match in_place {
+            Some(there) => Pointed(there),
+            None if bytes.is_empty() => Pointed(&[]),
+            None => Pointed(bytes.to_vec().leak()),
+        }
+    }
+}
+
+impl std::ops::Deref for Pointed {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.0
+    }
+}
+
+impl std::borrow::Borrow<[u8]> for Pointed {
+    #[inline]
+    fn borrow(&self) -> &[u8] {
+        self.0
+    }
+}
 
 #[cfg(test)]
 mod tests {

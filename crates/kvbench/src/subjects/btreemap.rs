@@ -1,9 +1,9 @@
 //! `std::collections::BTreeMap`: the ordered map that every Rust programmer has; and the adapter of all maps with its
 //! methods.
 
-/// An adapter of a map that is used as `BTreeMap` is.
+/// An adapter of a map that is used as `BTreeMap` is, and what else the subject has.
 macro_rules! adapter {
-    ($inner:path) => {
+    ($inner:path, $kind:ident, { $($more:tt)* }) => {
         use super::{Reader, Subject, Writer};
         use crate::data::{KeyForm, Kind, ValueForm};
         use std::ops::Bound;
@@ -12,9 +12,10 @@ macro_rules! adapter {
         /// The map, in the form that the kind's users would take.
         pub(crate) struct Map<A: Ord, B>(Inner<A, B>);
 
-        impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
+        impl<$kind: Kind, A: KeyForm<$kind>, B: ValueForm<$kind>> Subject<$kind> for Map<A, B> {
             const BACK: bool = true;
             super::by_itself!(Map(Inner::new()));
+            $($more)*
         }
 
         impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Reader<K> for &Map<A, B> {
@@ -55,4 +56,10 @@ macro_rules! adapter {
 }
 pub(super) use adapter;
 
-adapter!(std::collections::BTreeMap);
+adapter!(std::collections::BTreeMap, K, {
+    const RETAINS: bool = true;
+
+    fn retain(&mut self, mut keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {
+        self.0.retain(|key, value| keep(key.found(), value.show()));
+    }
+});

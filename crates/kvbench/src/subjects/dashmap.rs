@@ -10,6 +10,7 @@ pub(crate) struct Map<A, B, H>(DashMap<A, B, By<H>>);
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
     const ORDERED: bool = false;
+    const RETAINS: bool = true;
     type Reader<'a> = &'a Self;
     type Writer<'a> = &'a Self;
 
@@ -20,6 +21,10 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Ma
     fn reserve(&mut self, keys: usize) -> bool {
         self.0 = DashMap::with_capacity_and_hasher(keys, By::default());
         true
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {
+        self.0.retain(|key, value| keep(key.found(), value.show()));
     }
 
     fn reader(&self) -> &Self {

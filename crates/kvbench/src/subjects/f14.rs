@@ -7,8 +7,9 @@
 //! is not 0, so that misses end in the first chunk nearly always, and a removal leaves no tombstone. The steps from
 //! chunk to chunk depend on the tag. The table doubles at 12 pairs a chunk.
 //!
-//! It is the variant that keeps pairs in the chunks (F14ValueMap). As it is safe Rust, tags are compared as two numbers
-//! of eight bytes, not by a vector instruction, and empty slots hold default values, which a growing table writes.
+//! It is the variant that keeps pairs in the chunks (F14ValueMap). Tags are compared as two numbers of eight bytes, on
+//! every processor, or by a vector instruction. Empty slots hold default values, which a growing
+//! table writes.
 
 use super::{Reader, Subject, Writer};
 use crate::data::{KeyForm, Kind, ValueForm};
@@ -26,10 +27,48 @@ const OVERFLOW: usize = 15;
 const OVERFLOW_MAX: u8 = u8::MAX;
 
 /// The table, in the form that the kind's users would take.
-pub(crate) struct Map<A, B, H> {
+pub(crate) type Map<A, B, H> = Table<A, B, H, Numbers>;
+
+/// The table whose tags are compared by a vector instruction.
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod vectors {
+    pub(crate) type Map<A, B, H> = super::Table<A, B, H, super::Sse2>;
+}
+
+/// The table, with a way to compare tags.
+pub(crate) struct Table<A, B, H, T> {
     chunks: Vec<Chunk<A, B>>,
     len: usize,
-    hash: PhantomData<H>,
+    with: PhantomData<(H, T)>,
+}
+
+/// How the tags of a chunk are compared.
+pub(crate) trait Tags: Send + Sync + 'static {
+    /// The slots of a head that hold this byte, as bits.
+    fn slots_with(head: &[u8; 16], byte: u8) -> u32;
+}
+
+/// Eight bytes are compared as one number.
+pub(crate) struct Numbers;
+
+/// Sixteen bytes are compared by one instruction, which every processor of this architecture has.
+#[cfg(target_arch = "x86_64")]
+pub(crate) struct Sse2;
+
+#[cfg(target_arch = "x86_64")]
+impl Tags for Sse2 {
+    #[inline]
+    fn slots_with(head: &[u8; 16], byte: u8) -> u32 {
+        use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
+        let whole = u128::from_le_bytes(*head);
+        #[expect(unsafe_code, reason = "vector instructions are unsafe functions")]
+        // SAFETY: every processor of the architecture has SSE2, and these instructions read no memory.
+        let equal = unsafe {
+            let tags = _mm_set_epi64x((whole >> 64) as i64, whole as i64);
+            _mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8(byte as i8)))
+        };
+        equal as u32 & ((1 << SLOTS) - 1)
+    }
 }
 
 #[repr(align(16))]
@@ -44,19 +83,20 @@ fn tag(hash: u64) -> u8 {
     (hash >> 57) as u8 | 0x80
 }
 
-/// The slots of a head that hold this byte, as bits. Eight bytes are compared as one number.
-#[inline]
-fn slots_with(head: &[u8; 16], byte: u8) -> u32 {
-    const LOW: u64 = 0x0101_0101_0101_0101;
-    const SEVEN: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    let of = |half: u64| {
-        let differ = half ^ (LOW * u64::from(byte));
-        // The top bit of each byte that is 0, then these bits side by side.
-        let equal = !(((differ & SEVEN) + SEVEN) | differ | SEVEN);
-        ((equal >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
-    };
-    let whole = u128::from_le_bytes(*head);
-    (of(whole as u64) | of((whole >> 64) as u64) << 8) & ((1 << SLOTS) - 1)
+impl Tags for Numbers {
+    #[inline]
+    fn slots_with(head: &[u8; 16], byte: u8) -> u32 {
+        const LOW: u64 = 0x0101_0101_0101_0101;
+        const SEVEN: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+        let of = |half: u64| {
+            let differ = half ^ (LOW * u64::from(byte));
+            // The top bit of each byte that is 0, then these bits side by side.
+            let equal = !(((differ & SEVEN) + SEVEN) | differ | SEVEN);
+            ((equal >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
+        };
+        let whole = u128::from_le_bytes(*head);
+        (of(whole as u64) | of((whole >> 64) as u64) << 8) & ((1 << SLOTS) - 1)
+    }
 }
 
 impl<A: Default, B: Default> Chunk<A, B> {
@@ -65,21 +105,21 @@ impl<A: Default, B: Default> Chunk<A, B> {
     }
 
     #[inline]
-    fn free_slot(&self) -> Option<usize> {
-        let free = slots_with(&self.head, 0);
+    fn free_slot<T: Tags>(&self) -> Option<usize> {
+        let free = T::slots_with(&self.head, 0);
         (free != 0).then_some(free.trailing_zeros() as usize)
     }
 }
 
-impl<A: Default, B: Default, H: HashFunction> Map<A, B, H> {
+impl<A: Default, B: Default, H: HashFunction, T: Tags> Table<A, B, H, T> {
     fn new(chunks: usize) -> Self {
         let chunks = std::iter::repeat_with(Chunk::new).take(chunks).collect();
-        Map { chunks, len: 0, hash: PhantomData }
+        Table { chunks, len: 0, with: PhantomData }
     }
 
     /// The chunks of a hash, in the order in which they are tried.
     #[inline]
-    fn tried(&self, hash: u64) -> impl Iterator<Item = usize> + use<A, B, H> {
+    fn tried(&self, hash: u64) -> impl Iterator<Item = usize> + use<A, B, H, T> {
         let (mask, step) = (self.chunks.len() - 1, 2 * usize::from(tag(hash)) + 1);
         // The step is odd and the number of chunks a power of two, so each is tried once.
         (0..=mask).scan(hash as usize, move |at, _| {
@@ -94,7 +134,7 @@ impl<A: Default, B: Default, H: HashFunction> Map<A, B, H> {
     fn find(&self, hash: u64, is: impl Fn(&A) -> bool) -> Option<(usize, usize)> {
         for at in self.tried(hash) {
             let chunk = &self.chunks[at];
-            let mut slots = slots_with(&chunk.head, tag(hash));
+            let mut slots = T::slots_with(&chunk.head, tag(hash));
             while slots != 0 {
                 let slot = slots.trailing_zeros() as usize;
                 if is(&chunk.pairs[slot].0) {
@@ -113,7 +153,7 @@ impl<A: Default, B: Default, H: HashFunction> Map<A, B, H> {
     fn add(&mut self, hash: u64, pair: (A, B)) {
         for at in self.tried(hash) {
             let chunk = &mut self.chunks[at];
-            if let Some(slot) = chunk.free_slot() {
+            if let Some(slot) = chunk.free_slot::<T>() {
                 chunk.head[slot] = tag(hash);
                 chunk.pairs[slot] = pair;
                 self.len += 1;
@@ -142,7 +182,7 @@ impl<A: Default, B: Default, H: HashFunction> Map<A, B, H> {
         if self.len < self.chunks.len() * SLOTS_FULL {
             return;
         }
-        let mut larger = Map::<A, B, H>::new(self.chunks.len() * 2);
+        let mut larger = Self::new(self.chunks.len() * 2);
         for chunk in std::mem::take(&mut self.chunks) {
             for (tag, pair) in chunk.head.into_iter().zip(chunk.pairs) {
                 if tag != 0 {
@@ -154,17 +194,30 @@ impl<A: Default, B: Default, H: HashFunction> Map<A, B, H> {
     }
 }
 
-impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
+impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction, T: Tags> Subject<K> for Table<A, B, H, T> {
     const ORDERED: bool = false;
-    super::by_itself!(Map::new(1));
+    const RETAINS: bool = true;
+    super::by_itself!(Table::new(1));
+
+    fn retain(&mut self, mut keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {
+        for at in 0..self.chunks.len() {
+            for slot in 0..SLOTS {
+                let chunk = &self.chunks[at];
+                let (key, value) = &chunk.pairs[slot];
+                if chunk.head[slot] != 0 && !keep(key.found(), value.show()) {
+                    self.take(K::hash::<H>(key.borrow()), (at, slot));
+                }
+            }
+        }
+    }
 
     fn reserve(&mut self, keys: usize) -> bool {
-        *self = Map::new(keys.div_ceil(SLOTS_FULL).next_power_of_two());
+        *self = Table::new(keys.div_ceil(SLOTS_FULL).next_power_of_two());
         true
     }
 }
 
-impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Map<A, B, H> {
+impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction, T: Tags> Reader<K> for &Table<A, B, H, T> {
     #[inline]
     fn get<R>(&self, key: K::Key<'_>, see: impl FnOnce(K::Value<'_>) -> R) -> Option<R> {
         let query = K::query(&key);
@@ -186,7 +239,7 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Ma
     }
 }
 
-impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Writer<K> for &mut Map<A, B, H> {
+impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction, T: Tags> Writer<K> for &mut Table<A, B, H, T> {
     #[inline]
     fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
         let query = K::query(&key);
@@ -224,7 +277,9 @@ mod tests {
             let head = (random & (u128::MAX / 255 * (mix(at ^ 2 << 40) | 0x80) as u8 as u128)).to_le_bytes();
             for byte in [0, head[0], head[13], head[7] ^ 1, 0xff] {
                 let expected: u32 = (0..SLOTS).filter(|slot| head[*slot] == byte).map(|slot| 1 << slot).sum();
-                assert_eq!(slots_with(&head, byte), expected, "{head:?}, {byte}");
+                assert_eq!(Numbers::slots_with(&head, byte), expected, "{head:?}, {byte}");
+                #[cfg(target_arch = "x86_64")]
+                assert_eq!(Sse2::slots_with(&head, byte), expected, "{head:?}, {byte}");
             }
         }
     }

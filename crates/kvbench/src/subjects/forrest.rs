@@ -1,4 +1,5 @@
-//! forrest-index. Its keys and values are byte strings, so 64-bit numbers go in as eight big-endian bytes.
+//! forrest-index, with and without vector instructions. Its keys and values are byte strings, so 64-bit numbers go in
+//! as eight big-endian bytes.
 
 use super::{BATCH_KEYS, Pages, Reader, Subject, Writer};
 use crate::data::Kind;
@@ -6,7 +7,12 @@ use forrest_index::{Direction, Index, Options, Tree};
 use std::ops::{Bound, ControlFlow};
 
 /// An index with one tree.
-pub(crate) struct Forrest {
+pub(crate) type Forrest = Indexed<true>;
+/// The same without vector instructions.
+pub(crate) type Portable = Indexed<false>;
+
+/// An index with one tree, and whether it may use vector instructions.
+pub(crate) struct Indexed<const VECTORS: bool> {
     index: Index,
     tree: Tree,
 }
@@ -16,28 +22,42 @@ fn options(pages: Pages) -> Options {
     Options { pages: pages.into(), ..Options::default() }
 }
 
-impl<K: Kind> Subject<K> for Forrest {
+impl<K: Kind, const VECTORS: bool> Subject<K> for Indexed<VECTORS> {
     const BATCHED: bool = true;
     const BACK: bool = true;
-    type Reader<'a> = &'a Forrest;
-    type Writer<'a> = &'a Forrest;
+    const RETAINS: bool = true;
+    type Reader<'a> = &'a Self;
+    type Writer<'a> = &'a Self;
 
     fn build(pages: Pages) -> Result<Self, String> {
+        if !VECTORS {
+            // This process has no other index.
+            forrest_index::use_portable_search();
+        }
         let index = Index::new(&options(pages)).map_err(|error| error.to_string())?;
         let tree = index.create_tree().map_err(|error| error.to_string())?;
-        Ok(Forrest { index, tree })
+        Ok(Indexed { index, tree })
     }
 
-    fn reader(&self) -> &Forrest {
+    fn reader(&self) -> &Self {
         self
     }
 
-    fn writer(&mut self) -> &Forrest {
+    fn writer(&mut self) -> &Self {
         self
     }
 
-    fn shared_writer(&self) -> Option<&Forrest> {
+    fn shared_writer(&self) -> Option<&Self> {
         Some(self)
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {
+        self.tree.scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward, |key, value| {
+            if !keep(K::found(key), K::value(value.as_slice())) {
+                self.tree.remove(key).expect("a removal needs no memory");
+            }
+            ControlFlow::Continue(())
+        });
     }
 
     fn own_bytes(&self) -> u64 {
@@ -57,7 +77,7 @@ impl<K: Kind> Subject<K> for Forrest {
     }
 }
 
-impl<K: Kind> Reader<K> for &Forrest {
+impl<K: Kind, const VECTORS: bool> Reader<K> for &Indexed<VECTORS> {
     #[inline]
     fn get<R>(&self, key: K::Key<'_>, see: impl FnOnce(K::Value<'_>) -> R) -> Option<R> {
         self.tree.get_with(K::key_bytes(key).as_ref(), |value| see(K::value(value)))
@@ -104,7 +124,7 @@ impl<K: Kind> Reader<K> for &Forrest {
     }
 }
 
-impl<K: Kind> Writer<K> for &Forrest {
+impl<K: Kind, const VECTORS: bool> Writer<K> for &Indexed<VECTORS> {
     #[inline]
     fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
         let done = self.tree.insert(K::key_bytes(key).as_ref(), K::value_bytes(value).as_ref());

@@ -14,7 +14,12 @@ macro_rules! adapter {
 
         impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
             const ORDERED: bool = false;
+            const RETAINS: bool = true;
             super::by_itself!(Map(Inner::default()));
+
+            fn retain(&mut self, mut keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {
+                self.0.retain(|key, value| keep(key.found(), value.show()));
+            }
 
             fn reserve(&mut self, keys: usize) -> bool {
                 self.0.reserve(keys);

@@ -9,6 +9,7 @@ pub(crate) mod btreemap;
 pub(crate) mod congee;
 pub(crate) mod cuckoo;
 pub(crate) mod dashmap;
+mod db;
 pub(crate) mod empty;
 pub(crate) mod eytzinger;
 pub(crate) mod f14;
@@ -32,7 +33,8 @@ pub(crate) mod scc_hash;
 pub(crate) mod skiplist;
 pub(crate) mod sorted;
 
-pub(crate) use forrest::Forrest;
+pub(crate) use db::Database;
+pub(crate) use forrest::{Forrest, Portable};
 pub(crate) use locked::Locked;
 pub(crate) use rbtree::RbTree;
 
@@ -41,6 +43,19 @@ use serde::{Deserialize, Serialize};
 
 /// The name of this project's index.
 pub(crate) const FORREST: &str = "forrest";
+/// The subjects that are this project's, and lie on the pages that are asked for.
+pub(crate) const ON_PAGES: [&str; 3] = [FORREST, "forrest-portable", "forrest-db"];
+/// Structures that can keep the pairs of a file where they were loaded.
+pub(crate) const IN_PLACE: [&str; 4] = ["btreemap", "cuckoo", "f14", "hashbrown"];
+
+/// Where a structure keeps the pairs of a file that may stay where they were loaded.
+pub(crate) fn placement(structure: &str) -> &'static str {
+    match IN_PLACE.contains(&structure) {
+        true => "keeps pairs where they were loaded",
+        false => "copies the pairs that were loaded",
+    }
+}
+
 /// The name of the subject that only shows what the loops cost.
 pub(crate) const EMPTY: &str = "empty";
 
@@ -137,6 +152,8 @@ pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
     const COUNTED: bool = true;
     /// Whether [`Reader::multi_get`] is more than a loop over single gets.
     const BATCHED: bool = false;
+    /// Whether [`Subject::retain`] is there.
+    const RETAINS: bool = false;
 
     /// Reads, from one thread.
     type Reader<'a>: Reader<K>
@@ -161,6 +178,8 @@ pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
     fn reserve(&mut self, _keys: usize) -> bool {
         false
     }
+    /// Shows all pairs and removes, on the way, those for which `keep` is false. Only called if [`Subject::RETAINS`].
+    fn retain(&mut self, _keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {}
     /// Builds a static structure from all inserted pairs. Its time counts as insertion.
     fn settle(&mut self) {}
     /// Bytes in use that did not come from an allocator.

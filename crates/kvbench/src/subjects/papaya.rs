@@ -14,6 +14,7 @@ pub(crate) struct Session<'a, A, B, H>(HashMapRef<'a, A, B, By<H>, LocalGuard<'a
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
     const ORDERED: bool = false;
+    const RETAINS: bool = true;
     type Reader<'a> = Session<'a, A, B, H>;
     type Writer<'a> = Session<'a, A, B, H>;
 
@@ -24,6 +25,10 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Ma
     fn reserve(&mut self, keys: usize) -> bool {
         self.0 = HashMap::with_capacity_and_hasher(keys, By::default());
         true
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {
+        self.0.pin().retain(|key, value| keep(key.found(), value.show()));
     }
 
     fn reader(&self) -> Session<'_, A, B, H> {

@@ -11,6 +11,7 @@ pub(crate) struct Map<A, B, H: HashFunction>(HashMap<A, B, By<H>>);
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
     const ORDERED: bool = false;
+    const RETAINS: bool = true;
     type Reader<'a> = &'a Self;
     type Writer<'a> = &'a Self;
 
@@ -21,6 +22,10 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Ma
     fn reserve(&mut self, keys: usize) -> bool {
         self.0 = HashMap::with_capacity_and_hasher(keys, By::default());
         true
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {
+        self.0.retain_sync(|key, value| keep(key.found(), value.show()));
     }
 
     fn reader(&self) -> &Self {

@@ -11,11 +11,20 @@ pub(crate) struct Map<A, B>(SkipMap<A, B>);
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
     const BACK: bool = true;
+    const RETAINS: bool = true;
     type Reader<'a> = &'a Self;
     type Writer<'a> = &'a Self;
 
     fn build(_: Pages) -> Result<Self, String> {
         Ok(Map(SkipMap::new()))
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {
+        for entry in self.0.iter() {
+            if !keep(entry.key().found(), entry.value().show()) {
+                entry.remove();
+            }
+        }
     }
 
     fn reader(&self) -> &Self {

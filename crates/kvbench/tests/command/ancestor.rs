@@ -35,7 +35,10 @@ fn the_worked_example_prints_one_json_object() {
     assert_eq!(error, format!("loading '{bin}'\n000000000 bytes left\n"));
     let printed: Value = serde_json::from_str(&out).expect("one JSON object and nothing else");
     let config = &printed["config"];
-    assert_eq!((&config["dataStructure"], &config["hashAlgorithm"]), (&"cuckoo".into(), &"xxh3".into()));
+    assert_eq!(
+        (&config["dataStructure"], &config["hashAlgorithm"]),
+        (&"cuckoo".into(), &"xxhash:XX3_64bits".into())
+    );
     assert_eq!(config["fileSizeBytes"], std::fs::metadata(&bin).unwrap().len());
     assert_eq!((&config["needsHashAlgo"], &config["runs"]), (&true.into(), &3.into()));
     let result = printed["stats"]["result"].as_array().unwrap();
@@ -47,8 +50,18 @@ fn the_worked_example_prints_one_json_object() {
         "insert run 2",
         "find run 1",
         "find run 2",
+        "update run 1",
+        "update run 2",
+        "delete run 1",
+        "delete run 2",
     ];
     assert_eq!(descriptions, wanted);
+    // In its order, for those who read it by lines.
+    let places =
+        ["filename", "fileSizeBytes", "hashAlgorithm", "recordRuns", "iterations", "perIteration", "IPC"]
+            .map(|name| out.find(&format!("\"{name}\"")).unwrap_or_else(|| panic!("{name}: {out}")));
+    assert!(places.is_sorted(), "{out}");
+    assert_eq!(config["placement"], "keeps pairs where they were loaded");
     for one in result {
         // The ancestor counted one more.
         assert_eq!(one["total"]["iterations"], 3000);

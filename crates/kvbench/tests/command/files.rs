@@ -204,9 +204,33 @@ fn pairs_of_a_file_are_measured_with_their_values() {
     assert!(refused(&["memory", "--data", directory.path().to_str().unwrap()]).contains("no regular file"));
 }
 
+/// Structures that point into the file's memory take less of their own, and answer as the others do.
+#[test]
+fn pairs_may_stay_where_they_were_loaded() {
+    let (_directory, [kvb, record]) = names(["x.kvb", "x.jsonl"]);
+    done(&["gen", &kvb, "--keys", "words", "--values", "none", "-n", "5K"]);
+    let subjects = "btreemap,cuckoo,f14,hashbrown+xxh3,forrest";
+    let of = |more: &[&str]| {
+        let only = "get,miss,scan,iterate,remove,erase,reserve,hits";
+        measured(&kvb, &[&["--subjects", subjects, "--only", only, "--json", &record][..], more].concat())
+    };
+    of(&[]);
+    let out = of(&["--in-place", "--no-values"]);
+    assert!(out.contains("copies the pairs that were loaded") && out.contains("no values"), "{out}");
+    let rows = super::records(&record.into());
+    for name in ["btreemap", "cuckoo+rapidhash", "f14+rapidhash", "hashbrown+xxh3"] {
+        let of_name = rows.iter().filter(|row| row["subject"] == name && row["pages"] == "auto");
+        let live = |row: &Value| row["figures"]["live_bytes_per_key"]["median"].as_f64().unwrap();
+        let [copied, in_place] = of_name.map(live).collect::<Vec<_>>()[..] else { panic!("{name}") };
+        assert!(in_place < copied - 20.0, "{name}: {in_place} of {copied} bytes a key");
+    }
+    let why = refused(&["memory", "--data", &kvb, "--in-place", "--only", "update", "--subjects", "f14"]);
+    assert!(why.contains("leave out --in-place"), "{why}");
+}
+
 /// Every step of `kvbench memory`, of one thread and of two.
 const EVERY_STEP: &str = "get,dependent,miss,batch,scan,iterate,threads,remove,reserve,hits,update,mixed,ycsb-a,ycsb-b,\
-                          ycsb-c,ycsb-d,ycsb-e,ycsb-f,latency";
+                          ycsb-c,ycsb-d,ycsb-e,ycsb-f,latency,erase";
 
 /// Runs every step on a file. The structure is right, so no step may say that it is wrong.
 fn all_steps_are_right(path: &str) {
