@@ -220,7 +220,7 @@ impl<'g> InnerNode<'g> {
     pub(crate) unsafe fn below_by_heads<I: Isa>(self, key: &Key<'_>) -> Result<usize, Range<usize>> {
         let head = self.head();
         let len = usize::from(head.prefix_len);
-        if len > 0 && !key.begins_with(head.prefix_word, &head.rest, len, || self.prefix()) {
+        if !key.begins_with(head.prefix_word, &head.rest, len, || self.prefix()) {
             return Ok(if *key.bytes < *self.prefix() { 0 } else { self.children() - 1 });
         }
         let wanted = signed(key.head(len));

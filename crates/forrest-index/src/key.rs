@@ -57,6 +57,10 @@ impl<'k> Key<'k> {
         if self.bytes.len() < len {
             return false;
         }
+        if len <= 4 {
+            // As in `head`, so that one comparison serves both. Two shifts, because one by 64 is none.
+            return (self.word ^ word) >> 32 >> (32 - 8 * len) == 0;
+        }
         if len <= 8 {
             return (self.word ^ word).checked_shr(64 - 8 * len as u32).unwrap_or(0) == 0;
         }

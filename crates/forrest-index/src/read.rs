@@ -135,12 +135,7 @@ impl<'g> At<'_, 'g> {
         let inner = InnerNode::new(self.node);
         let slot = inner.child(index);
         self.node = tree.node(slot, guard);
-        self.share = inner.share(index, &self.key);
-        if level == 0 {
-            descent::fetch(self.node, slot, self.share);
-        } else {
-            descent::fetch_inner(self.node, slot, self.share);
-        }
+        self.share = descent::fetch_child((inner, index), &self.key, (self.node, slot), level);
         slot.in_stages()
     }
 }
