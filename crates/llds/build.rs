@@ -27,6 +27,13 @@ mod engine {
         let own = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
         let own = Path::new(&own);
         let sources = own.join("../../kernel/llds");
+        if !sources.is_dir() {
+            panic!(
+                "the feature `user` (`llds-user` of forrest) compiles the engine from kernel/llds of Forrest's \
+                 repository, which the package of the registry does not have: use the repository as a git or path \
+                 dependency"
+            );
+        }
         println!("cargo::rerun-if-changed=src/raw/user.c");
         println!("cargo::rerun-if-env-changed={STRICT}");
         // Files that only the module uses are not built.

@@ -40,6 +40,6 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     let gates = [("FORREST_GATE_SEEDS", workloads), ("FORREST_GATE_LENGTH", LENGTH)];
     run(&["--package", "remixdb", "--lib", "tests::"], &gates)?;
     let traces = [("FORREST_OPTIONS_SEEDS", TRACES)];
-    run(&["--package", "forrest", "--test", "it", "options_change_no_answer"], &traces)?;
+    run(&["--package", "forrest-db", "--test", "it", "options_change_no_answer"], &traces)?;
     run(&["--package", "forrest-cli", "--test", "cli", "kill::"], &[("FORREST_KILLS", KILLS)])
 }

@@ -81,7 +81,7 @@ pub(crate) fn help() -> String {
 SECONDS is for each target, {SECONDS} if not given. A run begins with the inputs in fuzz/seeds/TARGET, which are
 part of the repository, and those of former runs in fuzz/corpus/TARGET, which are not, and keeps there what
 reaches new code. It ends with an error at the first input that makes the target fail. That input is then in
-fuzz/artifacts/TARGET; copy it to fuzz/seeds/TARGET, where 'cargo test -p forrest kept_inputs' replays it,
+fuzz/artifacts/TARGET; copy it to fuzz/seeds/TARGET, where 'cargo test -p forrest-db kept_inputs' replays it,
 now and for ever; those of llds are replayed by 'cargo xtask engine'.
 
 What is random comes from a seed, which is printed. A C++ compiler is needed, and clang for llds; apt-get fetches them

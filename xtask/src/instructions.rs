@@ -20,7 +20,7 @@ const EXAMPLE: &str = "instructions";
 /// The command.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
     setup::valgrind(workspace).map_err(Failure::Broken)?;
-    let build = ["build", "--release", "--locked", "--package", "forrest", "--example", EXAMPLE];
+    let build = ["build", "--release", "--locked", "--package", "forrest-db", "--example", EXAMPLE];
     workspace::run(&mut workspace.cargo(&build)).map_err(Failure::Broken)?;
     let program = workspace.target.join("release/examples").join(EXAMPLE);
     println!(

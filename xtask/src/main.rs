@@ -20,6 +20,7 @@ mod instructions;
 mod models;
 mod mutants;
 mod others;
+mod packages;
 mod page;
 mod portable;
 mod python;

@@ -18,7 +18,7 @@ const OPTIONS: &str = "-cpu max -R 64G";
 const EMULATORS: &[&str] = &["qemu-aarch64-static", "qemu-aarch64"];
 /// The libraries; the command line and the benchmark add nothing that depends on the architecture.
 const PACKAGES: &[&str] =
-    &["forrest-machine", "forrest-index", "forrest-engine", "llds", "remixdb", "forrest"];
+    &["forrest-machine", "forrest-index", "forrest-engine", "llds", "remixdb", "forrest-db"];
 
 /// Tests that only run on the machine itself. The first need gigabytes of addresses, and their arithmetic is the same
 /// everywhere. The others are gates that enumerate what a disk, or damage, may leave, or that limit work, memory and

@@ -30,7 +30,7 @@ struct Subject {
 const SUBJECTS: &[Subject] = &[
     Subject { package: "forrest-machine", test: "stress", filter: "", file: required::STRESS_MACHINE },
     Subject { package: "forrest-index", test: "stress", filter: "", file: required::STRESS_INDEX },
-    Subject { package: "forrest", test: "it", filter: "concurrency", file: required::CONCURRENCY_FORREST },
+    Subject { package: "forrest-db", test: "it", filter: "concurrency", file: required::CONCURRENCY_FORREST },
 ];
 
 /// The command.

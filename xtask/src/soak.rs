@@ -40,7 +40,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
 
 fn soak(workspace: &Workspace, seconds: u64, seed: Option<u64>) -> Result<(), String> {
     required::demand(workspace, required::SOAK)?;
-    let run = ["run", "--release", "--locked", "--package", "forrest", "--example", "soak", "--"];
+    let run = ["run", "--release", "--locked", "--package", "forrest-db", "--example", "soak", "--"];
     let mut command = workspace.cargo(&run);
     command.arg(seconds.to_string()).args(seed.map(|seed| seed.to_string()));
     workspace::run(&mut command)

@@ -7,8 +7,8 @@ use crate::foreign::{TESTS, with_foreign};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{
-    Failure, docs, engine, install, models, mutants, page, portable, python, races, required, setup, soak,
-    tidy, vm,
+    Failure, docs, engine, install, models, mutants, packages, page, portable, python, races, required,
+    setup, soak, tidy, vm,
 };
 
 const STEPS: &[Step] = &[
@@ -26,6 +26,7 @@ const STEPS: &[Step] = &[
         does: "what is installed and packaged, used from C and at the shell",
         run: install::step,
     },
+    Step { name: "packages", does: "the crates as the registry gets them", run: packages::step },
     Step { name: "docs", does: "documentation, and what the Markdown files mention", run: docs::step },
     Step { name: "page", does: "the page that kvbench makes of records, in a browser", run: page::step },
     Step { name: "python", does: "the Python package: its tests, its guide, its types", run: python::step },
@@ -156,7 +157,7 @@ fn cross(workspace: &Workspace) -> Verdict {
             "check",
             "--locked",
             "--package",
-            "forrest",
+            "forrest-db",
             "--lib",
             "--no-default-features",
             "--features",

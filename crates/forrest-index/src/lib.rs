@@ -51,3 +51,8 @@ pub use simd::use_portable_search;
 pub use snapshot::Snapshot;
 pub use tree::{Reader, Tree};
 pub use value::{VALUE_INLINE_BYTES, Value};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,6 +1,6 @@
 //! Many threads add to counters, and update a value without losing a change.
 //!
-//! `cargo run -p forrest --example counters`
+//! `cargo run -p forrest-db --example counters`
 
 use forrest::{Db, Result};
 use std::thread;

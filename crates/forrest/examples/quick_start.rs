@@ -1,6 +1,6 @@
 //! The first steps: open, set, get, iterate, and apply changes together.
 //!
-//! `cargo run -p forrest --example quick_start`
+//! `cargo run -p forrest-db --example quick_start`
 
 use forrest::{Db, Result, WriteBatch};
 

@@ -1,7 +1,7 @@
 //! Measures how many pairs per second are set one by one in a new store. This is the native side of
 //! crates/forrest-py/examples/put_many.py, with the same pairs.
 //!
-//! `cargo run --release -p forrest --example sets -- URL PAIRS`
+//! `cargo run --release -p forrest-db --example sets -- URL PAIRS`
 
 use forrest::{Db, Result};
 use forrest_base::random::mix;

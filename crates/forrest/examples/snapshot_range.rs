@@ -1,6 +1,6 @@
 //! A snapshot of a store that changes, and numbers as keys.
 //!
-//! `cargo run -p forrest --example snapshot_range`
+//! `cargo run -p forrest-db --example snapshot_range`
 
 use forrest::{Db, Result, View};
 

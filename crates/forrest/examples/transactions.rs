@@ -1,6 +1,6 @@
 //! Several threads move money between accounts, and the sum stays the same.
 //!
-//! `cargo run -p forrest --example transactions`
+//! `cargo run -p forrest-db --example transactions`
 
 use forrest::{Committed, Db, Draft, Result};
 use std::thread;

@@ -117,3 +117,8 @@ pub mod llds {
         Listed, MAX_KEY_BYTES, MAX_NAME_BYTES, Saved, Version, destroy, list, restore, save, version,
     };
 }
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,6 +1,6 @@
 //! Makes the golden stores of `tests/golden`, which `golden` reads.
 //!
-//! Run it with `cargo test -p forrest --test it golden_make -- --ignored`. It makes only the missing stores,
+//! Run it with `cargo test -p forrest-db --test it golden_make -- --ignored`. It makes only the missing stores,
 //! so it never replaces one. The first commit that writes a changed format makes stores with new names. The
 //! old ones stay, because later builds must still read them.
 //!

@@ -1,4 +1,4 @@
-//! What it costs: `cargo test --release -p forrest --lib remix::tests::measure -- --ignored --nocapture`.
+//! What it costs: `cargo test --release -p remixdb --lib remix::tests::measure -- --ignored --nocapture`.
 
 use super::*;
 use std::hint::black_box;

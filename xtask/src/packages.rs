@@ -1,0 +1,66 @@
+//! The step `packages`: packs the crates that are published, as the registry would get them. Each must have a README,
+//! both licences, and no dependency without a version. They are not compiled from the packages here: `cargo package
+//! --workspace`, by hand, does that.
+
+use crate::steps::{Outcome, Verdict};
+use crate::workspace::{self, Workspace};
+use std::path::Path;
+
+/// Line of a manifest whose crate stays here.
+const KEPT: &str = "publish = false";
+/// Files of each package.
+const FILES: &[&str] = &["README.md", "LICENSE-MIT", "LICENSE-APACHE", "Cargo.toml"];
+
+/// The step.
+pub(crate) fn step(workspace: &Workspace) -> Verdict {
+    let (published, kept) = crates(&workspace.root)?;
+    let mut pack = workspace.cargo(&["package", "--workspace", "--no-verify", "--allow-dirty", "--locked"]);
+    kept.iter().for_each(|name| {
+        pack.args(["--exclude", name]);
+    });
+    workspace::run(&mut pack)?;
+    for name in &published {
+        let mut list =
+            workspace.cargo(&["package", "--list", "--allow-dirty", "--locked", "--package", name]);
+        let (files, status) = workspace::capture(&mut list)?;
+        if !status.success() {
+            return Err(format!("{}: {status}", workspace::line(&list)));
+        }
+        if let Some(missing) = FILES.iter().find(|file| files.lines().all(|line| line != **file)) {
+            return Err(format!("the package {name} has no {missing}"));
+        }
+    }
+    println!("{} packages: {}", published.len(), published.join(", "));
+    Ok(Outcome::Passed)
+}
+
+/// The crates of the workspace by name: those that are published, and the others.
+fn crates(root: &Path) -> Result<(Vec<String>, Vec<String>), String> {
+    let (mut published, mut kept) = (Vec::new(), Vec::new());
+    let folders = std::fs::read_dir(root.join("crates")).map_err(|error| error.to_string())?;
+    let folders = folders.flatten().map(|folder| folder.path()).chain([root.join("xtask")]);
+    for manifest in folders.map(|folder| folder.join("Cargo.toml")).filter(|path| path.is_file()) {
+        let told = |error: std::io::Error| format!("{}: {error}", manifest.display());
+        let text = std::fs::read_to_string(&manifest).map_err(told)?;
+        let name = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+        let name = name.ok_or_else(|| format!("{} names no package", manifest.display()))?;
+        let list = if text.lines().any(|line| line == KEPT) { &mut kept } else { &mut published };
+        list.push(name.to_owned());
+    }
+    published.sort();
+    kept.sort();
+    Ok((published, kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_is_published_and_this_program_is_not() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+        let (published, kept) = crates(root).expect("manifests");
+        assert!(published.iter().any(|name| name == "forrest-db"), "{published:?}");
+        assert!(kept.iter().any(|name| name == "xtask") && kept.iter().all(|name| !published.contains(name)));
+    }
+}
