@@ -1,6 +1,6 @@
 //! The step `packages`: packs the crates that are published, as the registry would get them. Each must have a README,
-//! both licences, and no dependency without a version. They are not compiled from the packages here: `cargo package
-//! --workspace`, by hand, does that.
+//! both licences, and no dependency without a version. In full size each is compiled from its package, which shows that
+//! it needs nothing else of the repository.
 
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
@@ -14,7 +14,10 @@ const FILES: &[&str] = &["README.md", "LICENSE-MIT", "LICENSE-APACHE", "Cargo.to
 /// The step.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {
     let (published, kept) = crates(&workspace.root)?;
-    let mut pack = workspace.cargo(&["package", "--workspace", "--no-verify", "--allow-dirty", "--locked"]);
+    let mut pack = workspace.cargo(&["package", "--workspace", "--allow-dirty", "--locked"]);
+    if !workspace.is_full {
+        pack.arg("--no-verify");
+    }
     kept.iter().for_each(|name| {
         pack.args(["--exclude", name]);
     });

@@ -40,7 +40,7 @@ pub(crate) struct StoreArgs {
     /// Keyspace, a separate ordered map [default: default]
     #[arg(long, short = 'k', global = true, value_name = "NAME")]
     pub(crate) keyspace: Option<String>,
-    /// Format: text (default), hex, jsonl, ops, ldb, mdb
+    /// text (default), tsv, csv, hex, jsonl, ops, ldb, mdb
     #[arg(
         long,
         short = 'f',
@@ -255,6 +255,11 @@ impl StoreCommand {
         )
     }
 
+    /// True if it puts in a single pair.
+    pub(crate) fn puts(&self) -> bool {
+        matches!(self, StoreCommand::Set(_) | StoreCommand::Add(_) | StoreCommand::Cas(_))
+    }
+
     /// True if it puts something in, so that it makes the store if there is none.
     pub(crate) fn makes(&self) -> bool {
         matches!(
@@ -393,6 +398,9 @@ pub(crate) struct LoadArgs {
     /// The files ("-" is standard input)
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Write wrong lines to FILE, and go on
+    #[arg(long, value_name = "FILE")]
+    pub(crate) skip_errors: Option<PathBuf>,
     /// A command to run on what was loaded
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) then: Vec<OsString>,

@@ -6,6 +6,7 @@ use crate::args::{
 };
 use crate::codec::{self, Format, Shown, text};
 use crate::failure::Failure;
+use crate::load::Refused;
 use crate::session::{Answer, Session};
 use crate::{dump, interrupt, load, stat, term, verify};
 use clap::Parser;
@@ -95,6 +96,9 @@ fn get(session: &mut Session, args: &GetArgs) -> Result<Answer, Failure> {
             continue;
         };
         out.clear();
+        if !args.raw {
+            session.format.check_pair(&key, &value)?;
+        }
         let shown = Shown::new(&value, args.int);
         match () {
             () if args.raw => out.extend_from_slice(&value),
@@ -208,9 +212,11 @@ fn print_pairs(
         let entry = entry?;
         out.clear();
         if args.keys {
+            session.format.check_pair(entry.key(), b"")?;
             session.format.write_key_line(entry.key(), &mut out);
         } else {
             let value = entry.value()?;
+            session.format.check_pair(entry.key(), &value)?;
             let value = Shown::new(&value, args.int);
             match args.values {
                 true => session.format.write_value_line(entry.key(), value, &mut out),
@@ -257,10 +263,19 @@ fn load_files(session: &mut Session, args: LoadArgs) -> Result<(Answer, Option<S
     };
     let mut answer = Answer::Done;
     let mut changes = 0;
+    let mut refused = args.skip_errors.as_deref().map(Refused::create).transpose()?;
     for file in &args.files {
-        let loaded = load::load(session, file)?;
+        // These two are others' formats, and of files with any name.
+        let format = match session.format {
+            Format::Tsv | Format::Csv => session.format,
+            format => format.of_file(file),
+        };
+        let loaded = load::load(session, file, format, refused.as_mut())?;
         answer = answer.and(loaded.answer);
         changes += loaded.changes;
+    }
+    if let Some(refused) = refused {
+        refused.finish(session)?;
     }
     match then {
         Some(ThenCommand::Store(command)) => {

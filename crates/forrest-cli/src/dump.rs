@@ -75,7 +75,9 @@ fn pairs(
         for entry in space.range(..) {
             interrupt::check()?;
             let entry = entry?;
-            format.write_pair(name, entry.key(), Shown::Bytes(&entry.value()?), &mut out);
+            let value = entry.value()?;
+            format.check_pair(entry.key(), &value)?;
+            format.write_pair(name, entry.key(), Shown::Bytes(&value), &mut out);
             write(&out)?;
             out.clear();
             count += 1;

@@ -59,8 +59,8 @@ A counter is a value of 8 bytes, a big-endian two's complement integer; a key
 that is not there counts as 0. Any other value, and overflow, is an error.
 
 Examples:
-  forrest add visits                         1
-  forrest add visits -5                      -5
+  forrest --db trees add visits              1
+  forrest --db trees add visits -5           -4
   printf 'add n 40\\nadd n 2\\n' | forrest shell";
 
 pub(crate) const CAS: &str = "\
@@ -105,17 +105,21 @@ Examples:
   forrest --load in.txt keyspaces";
 
 pub(crate) const LOAD: &str = "\
-Formats (--format, unless the file's name ends in .txt, .hex, .jsonl or .ops):
+Formats (--format, unless the file's name ends in .txt, .tsv, .csv, .hex, .jsonl
+or .ops; --format tsv and csv hold for files of any name):
   text   key TAB value, with escapes \\\\ \\t \\n \\r \\xNN
+  tsv    key TAB value as they are: no escapes, no comments, every byte counts
+  csv    KEY,VALUE as in RFC 4180, with quotes around , \" and line ends
   hex    key TAB value, in hexadecimal
   jsonl  {\"key\": \"...\", \"value\": \"...\"}, or \"key_hex\" and \"value_hex\"
   ops    an operation a line: set KEY VALUE, delete KEY, add KEY DELTA, ...
   ldb    0xKEY ==> 0xVALUE, as RocksDB's \"ldb dump --hex\" prints
   mdb    as LMDB's mdb_dump prints; databases are keyspaces. With -p, LMDB up to
          0.9.24 does not escape backslashes: better without
-Except in mdb, # begins a comment; in text and hex \"#keyspace NAME\" selects the
-keyspace of the lines after it. An error is reported as FILE:LINE:COLUMN, where
-the column counts characters from 1; the lines before it have been loaded.
+Except in tsv, csv and mdb, # begins a comment; in text and hex \"#keyspace NAME\"
+selects the keyspace of the lines after it. An error is reported as
+FILE:LINE:COLUMN, where the column counts characters from 1; the lines before it
+have been loaded. With --skip-errors FILE wrong lines are written to FILE.
 
 From RocksDB and LMDB:
   ldb dump --hex --db=DIR | forrest --db trees -f ldb load -

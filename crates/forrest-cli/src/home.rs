@@ -30,6 +30,8 @@ pub(crate) struct Home {
     log_directory: Option<PathBuf>,
     /// Whether the store is only read, whatever others do with it meanwhile.
     reads: Reads,
+    /// Nobody has named it.
+    is_unnamed: bool,
     /// Its directory goes with it.
     temporary: Option<TempDir>,
 }
@@ -54,6 +56,7 @@ impl Home {
             builder: Db::builder(),
             log_directory: None,
             reads: Reads::No,
+            is_unnamed: false,
             temporary: None,
         }
     }
@@ -62,7 +65,7 @@ impl Home {
     pub(crate) fn named(db: Option<&str>, makes: bool) -> Result<Self, Failure> {
         match (db, std::env::var_os(URL)) {
             (Some(db), _) => Ok(Home::at(db, makes)),
-            (None, None) => Ok(Home::at(MEMORY, makes)),
+            (None, None) => Ok(Home { is_unnamed: true, ..Home::at(MEMORY, makes) }),
             (None, Some(url)) => match url.into_string() {
                 Ok(url) => Ok(Home::at(url, makes)),
                 Err(_) => Err(Failure::usage(format!("{URL} is not UTF-8"))),
@@ -122,6 +125,11 @@ impl Home {
     /// True if the store is removed when this is dropped.
     pub(crate) fn is_temporary(&self) -> bool {
         self.temporary.is_some()
+    }
+
+    /// True if neither the arguments nor the environment name a store, so that it is one in memory.
+    pub(crate) fn is_unnamed(&self) -> bool {
+        self.is_unnamed
     }
 
     /// True if only an existing store is opened. Then no keyspace must be created in it either.
@@ -208,7 +216,8 @@ fn check(path: &Path, makes: bool) -> Result<(), Failure> {
     let no_store = || Failure::Home(format!("there is no store at {shown}"));
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
-        Err(e) if e.kind() == ErrorKind::NotFound => return if makes { Ok(()) } else { Err(no_store()) },
+        Err(e) if e.kind() == ErrorKind::NotFound && makes => return has_parent(path),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Err(no_store()),
         Err(e) if e.kind() == ErrorKind::NotADirectory => {
             return Err(Failure::Home(format!("{shown} is no directory, and a store on disk is one")));
         }
@@ -233,6 +242,19 @@ fn check(path: &Path, makes: bool) -> Result<(), Failure> {
         ))),
         None if makes => Ok(()),
         None => Err(no_store()),
+    }
+}
+
+/// Fails if the directory is not there in which a store would be made; names the first that is missing.
+fn has_parent(path: &Path) -> Result<(), Failure> {
+    let above = path.ancestors().skip(1).take_while(|above| !above.as_os_str().is_empty());
+    match above.take_while(|above| matches!(above.try_exists(), Ok(false))).last() {
+        None => Ok(()),
+        Some(missing) => Err(Failure::Home(format!(
+            "there is no directory {}, so no store can be made at {}; mkdir -p makes it",
+            missing.display(),
+            path.display()
+        ))),
     }
 }
 
@@ -264,6 +286,7 @@ mod tests {
         let says = |path: &Path, makes| check(path, makes).err().map_or(String::new(), |e| e.to_string());
         assert!(says(&at("none"), false).contains("no store"));
         assert_eq!(says(&at("none"), true), "");
+        assert!(says(&at("no/such/place"), true).contains(&format!("no directory {},", at("no").display())));
         fs::create_dir(at("dir")).unwrap();
         fs::write(at("dir/LOCK"), "").unwrap();
         assert!(says(&at("dir"), false).contains("no store"));

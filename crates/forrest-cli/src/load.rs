@@ -1,24 +1,29 @@
 //! Reading files of pairs or operations into a store.
 //!
-//! Each line is applied as it is read, so that files of any size need constant memory. An error ends the load and is
-//! reported with file, line and column; the lines before it stay loaded.
+//! Lines are applied as they are read, pairs in batches, so that files of any size need constant memory. An error ends
+//! the load and is reported with file, line and column; the lines before it stay loaded. With [`Refused`] such a line
+//! is written to a file, and the load goes on.
 
-use crate::codec::{Format, Item, Mistake, Reader};
+use crate::codec::{Format, Item, Left, Mistake, Reader};
 use crate::failure::{Failure, Place};
 use crate::interrupt::{self, Patient};
 use crate::progress::Bar;
 use crate::session::{Answer, Session};
 use crate::term;
-use forrest::{Keyspace, Op, Outcome, Swap};
+use forrest::{Capability, ErrorKind, Keyspace, Op, Outcome, Swap, WriteBatch};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
 
 /// Lines between two movements of the progress bar.
 const LINES_PER_DRAW: u64 = 4096;
 
 /// Smaller files load too fast for a progress bar.
 const BAR_BYTES_MIN: u64 = 4 << 20;
+
+/// Pairs of a batch, and bytes of its keys and values.
+const BATCH_PAIRS_MAX: usize = 1000;
+const BATCH_BYTES_MAX: usize = 1 << 20;
 
 /// The result of a load.
 #[derive(Debug, Clone, Copy)]
@@ -29,12 +34,49 @@ pub(crate) struct Loaded {
     pub(crate) answer: Answer,
 }
 
+/// Where wrong lines go.
+pub(crate) struct Refused {
+    path: PathBuf,
+    file: BufWriter<File>,
+    lines: u64,
+}
+
+impl Refused {
+    /// Makes the file.
+    pub(crate) fn create(path: &Path) -> Result<Refused, Failure> {
+        let file =
+            File::create(path).map_err(|e| Failure::io(format!("cannot write {}", path.display()), e))?;
+        Ok(Refused { path: path.to_owned(), file: BufWriter::new(file), lines: 0 })
+    }
+
+    fn add(&mut self, lines: &[u8]) -> Result<(), Failure> {
+        self.lines += lines.split(|&byte| byte == b'\n').count() as u64;
+        let written = self.file.write_all(lines).and_then(|()| self.file.write_all(b"\n"));
+        written.map_err(|e| Failure::io(format!("cannot write {}", self.path.display()), e))
+    }
+
+    /// Notes how many lines there were.
+    pub(crate) fn finish(mut self, session: &Session) -> Result<(), Failure> {
+        let cannot = |e| Failure::io(format!("cannot write {}", self.path.display()), e);
+        self.file.flush().map_err(cannot)?;
+        if self.lines > 0 {
+            let lines = term::plural(self.lines, "line was", "lines were");
+            session.note(format_args!("{lines} not loaded, and are in {}", self.path.display()));
+        }
+        Ok(())
+    }
+}
+
 /// Loads a file, or standard input for `-`.
-pub(crate) fn load(session: &mut Session, path: &Path) -> Result<Loaded, Failure> {
-    let format = session.format.of_file(path);
+pub(crate) fn load(
+    session: &mut Session,
+    path: &Path,
+    format: Format,
+    refused: Option<&mut Refused>,
+) -> Result<Loaded, Failure> {
     if path == Path::new("-") {
         let stdin = session.take_stdin()?;
-        return Loader::new(session, format, "standard input").run(stdin, 0);
+        return Loader::new(session, format, "standard input", refused).run(stdin, 0);
     }
     let name = path.display().to_string();
     let cannot = |e| Failure::io(format!("cannot read {name}"), e);
@@ -45,7 +87,16 @@ pub(crate) fn load(session: &mut Session, path: &Path) -> Result<Loaded, Failure
     }
     // Reading a file ends soon, so Ctrl-C can wait for it and the progress bar be taken away in order.
     let file: Box<dyn Read> = if metadata.is_file() { Box::new(file) } else { Box::new(Patient(file)) };
-    Loader::new(session, format, &name).run(BufReader::with_capacity(1 << 16, file), metadata.len())
+    let reader = BufReader::with_capacity(1 << 16, file);
+    Loader::new(session, format, &name, refused).run(reader, metadata.len())
+}
+
+/// Pairs of one keyspace that are to be written together.
+struct Pending {
+    batch: WriteBatch,
+    space: Keyspace,
+    /// The line of each.
+    numbers: Vec<u64>,
 }
 
 struct Loader<'s, 'n> {
@@ -58,21 +109,73 @@ struct Loader<'s, 'n> {
     named: Option<Keyspace>,
     reader: Reader,
     input: &'n str,
+    pending: Pending,
+    /// The number of the line being read.
+    number: u64,
     changes: u64,
     mismatches: u64,
+    refused: Option<&'n mut Refused>,
 }
 
 impl<'s, 'n> Loader<'s, 'n> {
-    fn new(session: &'s mut Session, format: Format, input: &'n str) -> Self {
+    fn new(
+        session: &'s mut Session,
+        format: Format,
+        input: &'n str,
+        refused: Option<&'n mut Refused>,
+    ) -> Self {
         let first = session.space.clone();
         let (space, reader) = (first.clone(), Reader::new(format));
-        Loader { session, first, space, named: None, reader, input, changes: 0, mismatches: 0 }
+        let pending = Pending { batch: WriteBatch::new(), space: first.clone(), numbers: Vec::new() };
+        Loader {
+            session,
+            first,
+            space,
+            named: None,
+            reader,
+            input,
+            pending,
+            number: 0,
+            changes: 0,
+            mismatches: 0,
+            refused,
+        }
     }
 
-    fn run(mut self, mut reader: impl BufRead, len_bytes: u64) -> Result<Loaded, Failure> {
+    fn run(mut self, reader: impl BufRead, len_bytes: u64) -> Result<Loaded, Failure> {
         self.session.changing();
+        let read = self.lines(reader, len_bytes);
+        // What was read before an error is loaded. A note says so if it stays.
+        let written = self.write_pending();
+        if let Err(failure) = read.and(written) {
+            let stays = self.session.db.capabilities().has(Capability::Persistence);
+            if stays && self.changes > 0 {
+                let pairs = term::plural(self.changes, "pair", "pairs");
+                self.session.note(format_args!("{}: {pairs} loaded before this, which stay", self.input));
+            }
+            return Err(failure);
+        }
+        if self.mismatches > 0 {
+            let count = term::plural(self.mismatches, "compare-and-swap", "compare-and-swaps");
+            self.session.note(format_args!("{}: {count} did not match", self.input));
+        }
+        let Left { comments, returns } = self.reader.left();
+        if comments > 0 {
+            let lines = term::plural(comments, "line", "lines");
+            let note = "with # at the beginning taken as comments; --format tsv takes them as keys";
+            self.session.note(format_args!("{}: {lines} {note}", self.input));
+        }
+        if returns > 0 {
+            let lines = term::plural(returns, "line", "lines");
+            let note = "that ended with a carriage return loaded without it; --format tsv keeps it";
+            self.session.note(format_args!("{}: {lines} {note}", self.input));
+        }
+        Ok(Loaded { changes: self.changes, answer: Answer::found(self.mismatches == 0) })
+    }
+
+    fn lines(&mut self, mut reader: impl BufRead, len_bytes: u64) -> Result<(), Failure> {
         let bar = Bar::new(&self.session.term, self.session.quiet || len_bytes < BAR_BYTES_MIN, len_bytes);
-        let (mut line, mut number, mut done_bytes) = (Vec::new(), 0, 0);
+        let (mut line, mut begun, mut done_bytes) = (Vec::new(), Vec::new(), 0);
         loop {
             interrupt::check()?;
             line.clear();
@@ -81,28 +184,46 @@ impl<'s, 'n> Loader<'s, 'n> {
             if read == 0 {
                 break;
             }
-            number += 1;
+            self.number += 1;
             done_bytes += read as u64;
-            if number % LINES_PER_DRAW == 0 {
+            if self.number.is_multiple_of(LINES_PER_DRAW) {
                 bar.show(done_bytes, || format!("loading: {}", term::plural(self.changes, "pair", "pairs")));
             }
             let line = line.strip_suffix(b"\n").unwrap_or(&line);
-            let place = |column| Place { input: self.input.to_owned(), line: number, column };
-            let item = self
-                .reader
-                .line(line)
-                .map_err(|Mistake { at, what }| Failure::Input(place(column(line, at)), what.into_owned()))?;
-            self.take(item)
-                .map_err(|e| e.at(Place { input: self.input.to_owned(), line: number, column: 0 }))?;
+            let taken = match self.reader.line(line) {
+                Ok(item) => self.take(item),
+                Err(Mistake { at, what }) => {
+                    Err(Failure::Input(self.place(self.number, column(line, at)), what.into_owned()))
+                }
+            };
+            let Some(refused) = &mut self.refused else {
+                taken?;
+                continue;
+            };
+            match taken {
+                Ok(()) if self.reader.is_within() => {
+                    begun.extend_from_slice(line);
+                    begun.push(b'\n');
+                }
+                Ok(()) => begun.clear(),
+                Err(failure) if is_of_the_line(&failure) => {
+                    begun.extend_from_slice(line);
+                    refused.add(&begun)?;
+                    begun.clear();
+                }
+                Err(failure) => return Err(failure),
+            }
         }
         drop(bar);
-        let end = || Place { input: self.input.to_owned(), line: number.max(1), column: 0 };
-        self.reader.end().map_err(|what| Failure::Input(end(), what.to_owned()))?;
-        if self.mismatches > 0 {
-            let count = term::plural(self.mismatches, "compare-and-swap", "compare-and-swaps");
-            self.session.note(format_args!("{}: {count} did not match", self.input));
+        let Err(what) = self.reader.end() else { return Ok(()) };
+        match &mut self.refused {
+            Some(refused) if !begun.is_empty() => refused.add(begun.strip_suffix(b"\n").unwrap_or(&begun)),
+            _ => Err(Failure::Input(self.place(self.number.max(1), 0), what.to_owned())),
         }
-        Ok(Loaded { changes: self.changes, answer: Answer::found(self.mismatches == 0) })
+    }
+
+    fn place(&self, line: u64, column: u64) -> Place {
+        Place { input: self.input.to_owned(), line, column }
     }
 
     fn take(&mut self, item: Item) -> Result<(), Failure> {
@@ -110,7 +231,7 @@ impl<'s, 'n> Loader<'s, 'n> {
             Item::Nothing => Ok(()),
             Item::Keyspace(name) => {
                 self.space = match name {
-                    Some(name) => self.session.db.keyspace(&name)?,
+                    Some(name) => self.keyspace(&name)?,
                     None => self.first.clone(),
                 };
                 Ok(())
@@ -122,7 +243,7 @@ impl<'s, 'n> Loader<'s, 'n> {
             Item::Change(op, Some(name)) => {
                 let space = match self.named.take() {
                     Some(space) if space.name() == name => space,
-                    _ => self.session.db.keyspace(&name)?,
+                    _ => self.keyspace(&name)?,
                 };
                 self.apply(&space, &op)?;
                 self.named = Some(space);
@@ -131,11 +252,71 @@ impl<'s, 'n> Loader<'s, 'n> {
         }
     }
 
+    fn keyspace(&self, name: &str) -> Result<Keyspace, Failure> {
+        let place = || self.place(self.number, 0);
+        self.session.db.keyspace(name).map_err(|error| Failure::from(error).at(place()))
+    }
+
+    /// Applies an operation, or puts a pair beside others to be written with them.
     fn apply(&mut self, space: &Keyspace, op: &Op) -> Result<(), Failure> {
-        let outcome = space.apply(op.borrowed())?;
-        self.changes += 1;
-        self.mismatches += u64::from(matches!(outcome, Outcome::Swapped(Swap::Mismatch(_))));
+        let place = self.place(self.number, 0);
+        let at = |error: forrest::Error| Failure::from(error).at(place.clone());
+        op.borrowed().check().map_err(at)?;
+        if !matches!(op, Op::Set { .. }) || *self.pending.space.name() != *space.name() {
+            self.write_pending()?;
+            self.pending.space = space.clone();
+        }
+        // A line that the store refuses must be known as the one.
+        if !matches!(op, Op::Set { .. }) || self.refused.is_some() {
+            let outcome = space.apply(op.borrowed()).map_err(at)?;
+            self.changes += 1;
+            self.mismatches += u64::from(matches!(outcome, Outcome::Swapped(Swap::Mismatch(_))));
+            return Ok(());
+        }
+        let Pending { batch, space, numbers } = &mut self.pending;
+        batch.on(space).push(op.borrowed());
+        numbers.push(self.number);
+        if batch.len() >= BATCH_PAIRS_MAX || batch.bytes() >= BATCH_BYTES_MAX {
+            self.write_pending()?;
+        }
         Ok(())
+    }
+
+    /// Writes the pairs that wait. If the store refuses them together, those before the first that it refuses are
+    /// written.
+    fn write_pending(&mut self) -> Result<(), Failure> {
+        let Pending { batch, space, numbers } = &mut self.pending;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let mut failed = None;
+        match self.session.db.write(&*batch) {
+            Ok(()) => self.changes += batch.len() as u64,
+            Err(_) => {
+                for ((_, op), &number) in batch.ops().zip(&*numbers) {
+                    match space.apply(op) {
+                        Ok(_) => self.changes += 1,
+                        Err(error) => {
+                            failed = Some((number, error));
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        batch.clear();
+        numbers.clear();
+        failed.map_or(Ok(()), |(number, error)| Err(Failure::from(error).at(self.place(number, 0))))
+    }
+}
+
+/// True if a failure is that of a line, so that others can be loaded.
+fn is_of_the_line(failure: &Failure) -> bool {
+    match failure {
+        Failure::Input(..) | Failure::Usage(_) => true,
+        Failure::At(_, failure) => is_of_the_line(failure),
+        Failure::Store(error) => matches!(error.kind(), ErrorKind::Limit | ErrorKind::InvalidArgument),
+        _ => false,
     }
 }
 

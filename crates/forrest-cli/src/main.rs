@@ -86,10 +86,21 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
     {
         return Err(Failure::usage(format!("{why}: --load, --dump and --keyspace mean nothing")));
     }
+    if let Command::Store(command) = &command
+        && command.puts()
+        && home.is_unnamed()
+        && store.dump.is_none()
+        && store.load.is_empty()
+    {
+        return Err(Failure::usage(
+            "no store is named, and the pair would be lost: name one by --db URL or FORREST_URL",
+        ));
+    }
     let uses_store = matches!(command, Command::Store(_));
     let mut session = Session::open(&store, home)?;
     for path in &store.load {
-        load::load(&mut session, path)?;
+        let format = session.format.of_file(path);
+        load::load(&mut session, path, format, None)?;
     }
     session.was_changed = false;
     let answer = dispatch(&mut session, command);

@@ -108,7 +108,7 @@ const ENTRIES: &[SubjectEntry] = &[
     },
     SubjectEntry {
         name: "forrest-db",
-        package: Some("forrest"),
+        package: Some("forrest-db"),
         about: "the library above that index: a Db opened as memory:, whose gets return owned values",
         ordered: false,
         hash: None,

@@ -14,6 +14,7 @@
 //! `"keyspace"`, in `ops` by `@NAME` before the operation, and in `mdb` in a header. Empty lines mean nothing, and so
 //! does a carriage return at the end of a line.
 
+pub(crate) mod csv;
 pub(crate) mod hex;
 mod item;
 mod ldb;
@@ -39,7 +40,12 @@ pub(crate) enum Format {
     Text,
     /// key TAB value, both in hexadecimal
     Hex,
+    /// key TAB value as they are: no escapes, no comments
+    Tsv,
+    /// KEY,VALUE as in RFC 4180: quotes around commas, quotes and line ends
+    Csv,
     /// {"key": "...", "value": "..."}, bytes that are not UTF-8 as "key_hex", "value_hex"
+    #[value(alias = "json")]
     Jsonl,
     /// set KEY VALUE, an operation a line, as the shell understands
     Ops,
@@ -74,7 +80,9 @@ impl Format {
     /// The format of a file, by the extension of its name, otherwise `self`.
     pub(crate) fn of_file(self, path: &Path) -> Format {
         match path.extension().and_then(|e| e.to_str()) {
-            Some("txt" | "tsv" | "text") => Format::Text,
+            Some("txt" | "text") => Format::Text,
+            Some("tsv") => Format::Tsv,
+            Some("csv") => Format::Csv,
             Some("hex") => Format::Hex,
             Some("jsonl" | "ndjson") => Format::Jsonl,
             Some("ops") => Format::Ops,
@@ -86,6 +94,8 @@ impl Format {
     fn write_word(self, bytes: &[u8], out: &mut Vec<u8>) {
         match self {
             Format::Text | Format::Jsonl => text::escape_into(bytes, out),
+            Format::Tsv => out.extend_from_slice(bytes),
+            Format::Csv => csv::write_word(bytes, out),
             Format::Hex => hex::encode_into(bytes, out),
             Format::Ops => out.extend_from_slice(line::quote(bytes).to_string().as_bytes()),
             Format::Ldb => ldb::write_word(bytes, out),
@@ -101,6 +111,7 @@ impl Format {
     /// Reads a key or value given as an argument: hexadecimal where the format is, else escaped text.
     pub(crate) fn read_argument(self, what: &str, argument: &[u8]) -> Result<Vec<u8>, Failure> {
         let read = match self {
+            Format::Tsv | Format::Csv => Ok(argument.to_vec()),
             Format::Ldb => ldb::read_word(argument),
             _ if self.is_hex() => hex::decode(argument),
             _ => text::unescape(argument),
@@ -118,9 +129,19 @@ impl Format {
     /// do so in each line; others need [`Format::write_begin`].
     pub(crate) fn write_pair(self, keyspace: Option<&str>, key: &[u8], value: Shown<'_>, out: &mut Vec<u8>) {
         match (self, value) {
-            (Format::Text | Format::Hex | Format::Ldb | Format::Mdb | Format::MdbPrint, _) => {
+            (
+                Format::Text
+                | Format::Tsv
+                | Format::Csv
+                | Format::Hex
+                | Format::Ldb
+                | Format::Mdb
+                | Format::MdbPrint,
+                _,
+            ) => {
                 self.write_key(key, out);
                 out.extend_from_slice(match self {
+                    Format::Csv => b",",
                     Format::Ldb => ldb::ARROW.as_bytes(),
                     Format::Mdb | Format::MdbPrint => b"\n",
                     _ => b"\t",
@@ -222,6 +243,20 @@ impl Format {
         }
     }
 
+    /// Fails if the format cannot hold a pair.
+    pub(crate) fn check_pair(self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let what = match self {
+            Format::Tsv if key.contains(&b'\t') => "a tab in its key",
+            Format::Tsv if key.contains(&b'\n') => "a line feed in its key",
+            Format::Tsv if value.contains(&b'\n') => "a line feed in its value",
+            _ => return Ok(()),
+        };
+        let key = text::escape(key);
+        Err(Failure::usage(format!(
+            "the pair {key} has {what}, which tsv cannot hold; csv, text and others can"
+        )))
+    }
+
     /// True if [`Format::write_begin`] must know how much there is.
     pub(crate) fn needs_extent(self) -> bool {
         matches!(self, Format::Mdb | Format::MdbPrint)
@@ -232,8 +267,8 @@ impl Format {
     pub(crate) fn check_keyspaces(self, names: &[&str]) -> Result<(), Failure> {
         match self {
             _ if names.len() < 2 => Ok(()),
-            Format::Ldb => Err(Failure::usage(format!(
-                "what ldb reads holds one keyspace, and there are {}; choose one by --keyspace",
+            Format::Ldb | Format::Tsv | Format::Csv => Err(Failure::usage(format!(
+                "this format holds one keyspace, and there are {}; choose one by --keyspace",
                 names.len()
             ))),
             // Each is a line of its header, and ends as strings of C do.
@@ -262,7 +297,9 @@ pub(crate) struct Extent {
 /// Reads an input line by line.
 pub(crate) enum Reader {
     /// In a format whose lines mean the same everywhere.
-    Lines(Format),
+    Lines(Format, Left),
+    Tsv,
+    Csv(csv::Reader),
     Ldb(ldb::Reader),
     Mdb(mdb::Reader),
 }
@@ -271,17 +308,27 @@ impl Reader {
     /// At the start of an input.
     pub(crate) fn new(format: Format) -> Self {
         match format {
+            Format::Tsv => Reader::Tsv,
+            Format::Csv => Reader::Csv(csv::Reader::default()),
             Format::Ldb => Reader::Ldb(ldb::Reader::default()),
             Format::Mdb | Format::MdbPrint => Reader::Mdb(mdb::Reader::default()),
-            format => Reader::Lines(format),
+            format => Reader::Lines(format, Left::default()),
         }
     }
 
     /// Reads the next line, without its line feed.
     pub(crate) fn line(&mut self, line: &[u8]) -> Result<Item, Mistake> {
+        let whole = line;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         match self {
-            Reader::Lines(format) => read_line(*format, line),
+            Reader::Lines(format, left) => {
+                let item = read_line(*format, line)?;
+                left.comments += u64::from(item == Item::Nothing && line.starts_with(b"#"));
+                left.returns += u64::from(line.len() < whole.len());
+                Ok(item)
+            }
+            Reader::Tsv => read_tsv(whole),
+            Reader::Csv(reader) => reader.line(whole),
             Reader::Ldb(reader) => reader.line(line),
             Reader::Mdb(reader) => reader.line(line),
         }
@@ -291,9 +338,40 @@ impl Reader {
     pub(crate) fn end(&self) -> Result<(), &'static str> {
         match self {
             Reader::Mdb(reader) => reader.end(),
+            Reader::Csv(reader) => reader.end(),
             _ => Ok(()),
         }
     }
+
+    /// True if the last line is part of a pair that goes on in the next.
+    pub(crate) fn is_within(&self) -> bool {
+        matches!(self, Reader::Csv(reader) if reader.is_within())
+    }
+
+    /// What was left out of the lines so far.
+    pub(crate) fn left(&self) -> Left {
+        match self {
+            Reader::Lines(_, left) => *left,
+            _ => Left::default(),
+        }
+    }
+}
+
+/// What a format leaves out of lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Lines that are comments.
+    pub(crate) comments: u64,
+    /// Lines that ended with a carriage return.
+    pub(crate) returns: u64,
+}
+
+fn read_tsv(line: &[u8]) -> Result<Item, Mistake> {
+    let Some(tab) = line.iter().position(|&byte| byte == b'\t') else {
+        return Err(Mistake::new(line.len(), "no tab; a line is key TAB value"));
+    };
+    let (key, value) = (line[..tab].to_vec(), line[tab + 1..].to_vec());
+    Ok(Item::Change(Op::Set { key, value }, None))
 }
 
 fn read_line(format: Format, line: &[u8]) -> Result<Item, Mistake> {

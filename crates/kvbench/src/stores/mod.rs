@@ -94,7 +94,7 @@ macro_rules! peer {
 pub(crate) const ENTRIES: &[StoreEntry] = &[
     StoreEntry {
         name: FORREST,
-        package: Some("forrest"),
+        package: Some("forrest-db"),
         about: "this project's engine on disk",
         run: Ok(Run::pressed::<forrest::Forrest>()),
     },
