@@ -6,6 +6,7 @@
 use crate::codec::Format;
 use crate::help;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use forrest::Pages;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -70,6 +71,8 @@ pub(crate) struct StoreArgs {
     /// No notes and no progress bars; errors stay
     #[arg(long, short = 'q', global = true)]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) options: StoreOptions,
 }
 
 /// Everything that `forrest` does.
@@ -498,8 +501,6 @@ pub(crate) struct StressArgs {
     /// Longest value, in bytes
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(8..))]
     pub(crate) value_bytes: u32,
-    #[command(flatten)]
-    pub(crate) sizes: Sizes,
     /// Seed of what is done
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -522,23 +523,54 @@ pub(crate) struct CrashArgs {
     /// An acknowledged pair that must be there; repeatable
     #[arg(long, value_name = "PAIR")]
     pub(crate) expect: Vec<Mark>,
-    #[command(flatten)]
-    pub(crate) sizes: Sizes,
 }
 
-/// Sizes of a store on disk, small by default, so that it writes and merges tables all the time; and how many table
-/// files may be open.
-#[derive(Debug, Args)]
-pub(crate) struct Sizes {
-    /// Changes that become tables
-    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
-    pub(crate) memtable_bytes: usize,
-    /// Size of a table
-    #[arg(long, value_name = "N", default_value_t = 4 << 20)]
-    pub(crate) table_bytes: u64,
-    /// Files open to be read [default: the library's]
-    #[arg(long, value_name = "N")]
+/// Options of the store, for all commands. Without one it has the library's default.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options of the store; sizes as 64M or 1G")]
+pub(crate) struct StoreOptions {
+    /// Disk: all memory; the cache takes what is left
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
+    pub(crate) memory_bytes: Option<usize>,
+    /// Disk: what was read
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
+    pub(crate) cache_bytes: Option<usize>,
+    /// Disk: changes that become tables
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
+    pub(crate) memtable_bytes: Option<usize>,
+    /// Disk: a table
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
+    pub(crate) table_bytes: Option<usize>,
+    /// Disk: hash tags for gets, true or false
+    #[arg(long, global = true, value_name = "BOOL", hide_possible_values = true)]
+    pub(crate) tags: Option<bool>,
+    /// Disk: threads that make and merge tables
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) workers: Option<usize>,
+    /// Disk: the processors of these threads, as 0,1
+    #[arg(long, global = true, value_name = "CPUS", value_delimiter = ',')]
+    pub(crate) worker_cpus: Vec<usize>,
+    /// Disk: files open to be read
+    #[arg(long, global = true, value_name = "N")]
     pub(crate) open_files: Option<usize>,
+    /// Memory, kernel: most memory of the store
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
+    pub(crate) capacity_bytes: Option<usize>,
+    /// Memory, cache: auto, 1g, 2m, transparent, plain
+    #[arg(long, global = true, value_name = "PAGES")]
+    pub(crate) pages: Option<Pages>,
+}
+
+/// Reads a number of bytes, as 65536, 64K, 64M or 1G.
+fn size(text: &str) -> Result<usize, String> {
+    let (digits, shift) = match text.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&text[..at], 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    let bytes = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "a size is a number such as 65536, 64K, 64M or 1G".to_owned())
 }
 
 /// A command after the `--` of `load`.

@@ -3,7 +3,7 @@
 //! Only commands that write create a store on disk. A read of a store that does not exist is an error, so that a
 //! mistyped path does not create an empty store. A directory that holds something else is an error too.
 
-use crate::args::Sizes;
+use crate::args::StoreOptions;
 use crate::failure::Failure;
 use forrest::{Builder, Db, Durability};
 use std::fs;
@@ -17,6 +17,12 @@ const URL: &str = "FORREST_URL";
 pub(crate) const MEMORY: &str = "memory:";
 /// Start of the URL of a store in the kernel.
 pub(crate) const KERNEL: &str = "llds:";
+/// Sets an option of a store.
+type Setter = fn(Builder, usize) -> Builder;
+
+/// Sizes of a store that is to have many tables soon.
+const SMALL_MEMTABLE_BYTES: usize = 1 << 20;
+const SMALL_TABLE_BYTES: u64 = 4 << 20;
 /// Fewest digits of the number in the name of a store's file.
 const DIGITS_MIN: usize = 8;
 
@@ -83,12 +89,39 @@ impl Home {
         Ok(Home { temporary: Some(directory), ..Home::at(url, true) })
     }
 
-    /// The same store with other sizes and numbers.
-    pub(crate) fn sized(mut self, sizes: &Sizes) -> Self {
-        self.builder = self.builder.memtable_bytes(sizes.memtable_bytes).table_bytes(sizes.table_bytes);
-        if let Some(files) = sizes.open_files {
-            self.builder = self.builder.open_files(files);
+    /// The same store with small memtables and tables, so that it writes and merges tables all the time.
+    pub(crate) fn small(mut self) -> Self {
+        self.builder = self.builder.memtable_bytes(SMALL_MEMTABLE_BYTES).table_bytes(SMALL_TABLE_BYTES);
+        self
+    }
+
+    /// The same store with these options.
+    pub(crate) fn with_options(mut self, options: &StoreOptions) -> Self {
+        let mut builder = self.builder;
+        let sizes: [(Option<usize>, Setter); 7] = [
+            (options.memory_bytes, Builder::memory_bytes),
+            (options.cache_bytes, Builder::cache_bytes),
+            (options.memtable_bytes, Builder::memtable_bytes),
+            (options.table_bytes, |builder, bytes| builder.table_bytes(bytes as u64)),
+            (options.workers, Builder::workers),
+            (options.open_files, Builder::open_files),
+            (options.capacity_bytes, Builder::capacity_bytes),
+        ];
+        for (value, set) in sizes {
+            if let Some(value) = value {
+                builder = set(builder, value);
+            }
         }
+        if let Some(tags) = options.tags {
+            builder = builder.tags(tags);
+        }
+        if !options.worker_cpus.is_empty() {
+            builder = builder.worker_cpus(&options.worker_cpus);
+        }
+        if let Some(pages) = options.pages {
+            builder = builder.pages(pages);
+        }
+        self.builder = builder;
         self
     }
 

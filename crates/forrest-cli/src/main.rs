@@ -69,7 +69,8 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<Answer, Failure> {
     interrupt::install().map_err(|error| Failure::io("cannot watch for Ctrl-C", error))?;
     let Cli { store, command } = cli;
-    let home = home_of(&command, &store)?.with_log(store.log_directory.as_deref())?;
+    let home =
+        home_of(&command, &store)?.with_log(store.log_directory.as_deref())?.with_options(&store.options);
     let has_its_own = match command {
         Command::Doctor => Some("doctor looks at the machine and not at a store"),
         Command::Pages(_) => Some("pages writes what is installed beside the command"),
@@ -165,11 +166,11 @@ fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
                 Some(url) => Home::at(url, true),
                 None => Home::temporary()?,
             };
-            Ok(home.sized(&args.sizes))
+            Ok(home.small())
         }
         Command::Crash(args) => {
             let home = Home::at(once(store.db.as_deref(), Some(&args.dir))?.unwrap_or_default(), true);
-            Ok(home.sized(&args.sizes).durable(store.sync))
+            Ok(home.small().durable(store.sync))
         }
         Command::Store(command) => {
             let db = once(store.db.as_deref(), command.path())?;
