@@ -80,6 +80,7 @@ fn run_on<K: Kind>(
         affinity::pin(cpu);
     }
     measure::slow_down(job.slowdown);
+    counters::code::set_codes(&job.raw);
     let set_up = counters::set_up(&job.events, job.simulation.as_deref());
     let source = K::source(job.keys, job.seed, walk);
     let facts = subject.facts();

@@ -1,6 +1,7 @@
 //! The messages between the process of a run and its arms.
 
 use crate::alloc::Allocator;
+use crate::counters::code::Code;
 use crate::counters::{Counted, Event};
 use crate::data::{Distribution, KindName, Set};
 use crate::files::{self, Format, Reader};
@@ -57,6 +58,9 @@ pub(crate) struct Job {
     /// What the processor is to count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) events: Vec<Event>,
+    /// The codes of the events that are given by codes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) raw: Vec<Code>,
     /// Where callgrind, which then counts in place of the processor, puts what it counted: a directory for this job
     /// alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,6 +120,7 @@ impl Job {
             slowdown: 0.0,
             turns: 0,
             events: Vec::new(),
+            raw: Vec::new(),
             simulation: None,
             data: None,
         }

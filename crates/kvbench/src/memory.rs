@@ -2,7 +2,7 @@
 
 use crate::conform;
 use crate::counted;
-use crate::counters::{Event, callgrind};
+use crate::counters::{Event, callgrind, code};
 use crate::data::{Distribution, KindName, Told, Walk, collect_paths};
 use crate::goals::{self, Goal};
 use crate::hashes::Hash;
@@ -92,6 +92,11 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
             options.events = vec![Event::Instructions];
         }
     }
+    if options.raw.len() > code::events(usize::MAX).len() {
+        let what = format!("--raw takes at most {} codes", code::events(usize::MAX).len());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    options.events.extend(code::events(options.raw.len()));
     let mut steps = if options.only.is_empty() { Step::USUAL.to_vec() } else { options.only.clone() };
     if options.asked.rate.is_some() && !steps.contains(&Step::Latency) {
         steps.push(Step::Latency);
@@ -122,7 +127,7 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
     let kept = json!({
         "seed": common.seed, "threads": common.threads, "rounds": options.rounds, "probes": options.probes, "asked": options.asked,
         "margin_bytes": common.margin, "malloc_pages": format!("{:?}", common.malloc_pages).to_lowercase(),
-        "pinned": !options.no_pin, "clock": options.clock, "events": options.events, "simulator": simulator,
+        "pinned": !options.no_pin, "clock": options.clock, "events": options.events, "raw": options.raw, "simulator": simulator,
         "tree": options.tree, "paths": walk.len(), "path_bytes_mean": walk.mean_bytes(),
         "paths_left_out": walk.left_out,
         "data": data.as_ref().map(|file| json!({
@@ -242,6 +247,7 @@ impl Bench {
             pin: !options.no_pin,
             clock: options.clock,
             events: options.events.clone(),
+            raw: options.raw.clone(),
             simulation: self.simulation.as_ref().filter(|_| simulated).map(|place| place.path().to_owned()),
             // Values that differ are what is checked.
             data: self.data.clone().map(|file| DataFile { no_values: file.no_values && !checks, ..file }),

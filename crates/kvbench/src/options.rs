@@ -1,6 +1,7 @@
 //! The command-line options of the benchmarks.
 
 use crate::counters::Event;
+use crate::counters::code::{self, Code};
 use crate::data::{KindName, Told};
 use crate::files::{Format, Keys, Values, key_lengths};
 use crate::job::{Asked, DataFile, Durability, Locality, RemixStep, Scenario, Step, StoreStep};
@@ -131,6 +132,10 @@ pub(crate) struct Memory {
     /// Events to count in steps of one thread, by the processor or the system [default: none]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) events: Vec<Event>,
+    /// Events of the processor by their codes, at most 4: `r01c2` as in perf, or a name from
+    /// /sys/bus/event_source/devices/cpu/events; they are counted as raw_1 to raw_4
+    #[arg(long, value_delimiter = ',', value_parser = code::parse, conflicts_with = "simulate")]
+    pub(crate) raw: Vec<Code>,
     /// Count on a simulated processor (valgrind's callgrind): equal counts on each run, and no times; implies
     /// --events instructions and -n 100K unless these are given
     #[arg(long, conflicts_with_all = ["sweep", "clock", "malloc_pages"])]

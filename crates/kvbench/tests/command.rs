@@ -279,6 +279,27 @@ fn variants_erase_and_grow_side_by_side() {
     assert!(page.contains("get, ns, over the number of keys"), "one chart for all sizes");
 }
 
+/// Codes of events are taken as perf writes them, at most four; where the processor counts nothing, a line says so.
+#[test]
+fn events_are_named_by_their_codes() {
+    let run = |codes: &str| {
+        let fixed = ["memory", "-n", "2000", "--kinds", "u64", "--only", "get", "--no-sweep", "--subjects"];
+        kvbench(&[&fixed[..], &["btreemap", "--raw", codes]].concat())
+    };
+    let output = run("r01c2,rc0");
+    let out = text(&output.stdout);
+    assert!(
+        output.status.success() && out.contains("raw_1 is r01c2, raw_2 is rc0"),
+        "{out}{}",
+        text(&output.stderr)
+    );
+    assert!(out.contains("raw_1 for an operation") || out.contains("not counted: raw_1"), "{out}");
+    for (codes, why) in [("r1,r2,r3,r4,r5", "at most 4"), ("no-such", "is no code such as r01c2")] {
+        let output = run(codes);
+        assert!(!output.status.success() && text(&output.stderr).contains(why), "{}", text(&output.stderr));
+    }
+}
+
 #[test]
 fn subjects_are_named_with_hash_and_allocator() {
     let path = scratch("names.jsonl");

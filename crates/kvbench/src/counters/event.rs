@@ -23,6 +23,22 @@ pub(crate) enum Event {
     BranchMisses,
     /// Loads whose page was not in the buffer of translations.
     DtlbMisses,
+    /// The first event that is given by its code.
+    #[serde(rename = "raw_1")]
+    #[value(skip)]
+    Raw1,
+    /// The second.
+    #[serde(rename = "raw_2")]
+    #[value(skip)]
+    Raw2,
+    /// The third.
+    #[serde(rename = "raw_3")]
+    #[value(skip)]
+    Raw3,
+    /// The fourth.
+    #[serde(rename = "raw_4")]
+    #[value(skip)]
+    Raw4,
     /// Accesses to pages that were not mapped yet; the system counts them, as all that follow.
     PageFaults,
     /// How often another thread got the processor.
@@ -43,11 +59,18 @@ pub(crate) const EVENTS: &[Event] = &[
     Event::Branches,
     Event::BranchMisses,
     Event::DtlbMisses,
+    Event::Raw1,
+    Event::Raw2,
+    Event::Raw3,
+    Event::Raw4,
     Event::PageFaults,
     Event::ContextSwitches,
     Event::CpuMigrations,
     Event::TaskClockNs,
 ];
+
+/// The events that are given by their codes.
+pub(crate) const RAW: [Event; 4] = [Event::Raw1, Event::Raw2, Event::Raw3, Event::Raw4];
 
 impl Event {
     /// The name, which is the end of a figure's.
@@ -61,6 +84,10 @@ impl Event {
             Event::Branches => "branches",
             Event::BranchMisses => "branch_misses",
             Event::DtlbMisses => "dtlb_misses",
+            Event::Raw1 => "raw_1",
+            Event::Raw2 => "raw_2",
+            Event::Raw3 => "raw_3",
+            Event::Raw4 => "raw_4",
             Event::PageFaults => "page_faults",
             Event::ContextSwitches => "context_switches",
             Event::CpuMigrations => "cpu_migrations",

@@ -4,8 +4,9 @@
 //! it and a trial agreed with the system; else by a call. Counters run from when they are opened on; a loop is the
 //! difference of two readings.
 
+use super::code;
 use super::event::Event;
-use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Software};
+use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Raw, Software};
 use perf_event::{Builder, ReadFormat, Sampler};
 use std::io;
 use std::time::Duration;
@@ -45,7 +46,10 @@ fn of_processor(event: Event) -> Result<perf_event::Counter, String> {
         Event::Branches => Hardware::BRANCH_INSTRUCTIONS,
         Event::BranchMisses => Hardware::BRANCH_MISSES,
         Event::DtlbMisses => return built(translations, false).map_err(|error| error.to_string()),
-        _ => return Err("the processor does not count it".to_owned()),
+        raw => {
+            let config = code::config_of(raw).ok_or("the processor does not count it")?;
+            return built(Raw::new(config), false).map_err(|error| error.to_string());
+        }
     };
     built(hardware, false).map_err(|error| error.to_string())
 }
