@@ -259,8 +259,9 @@ impl<'s, 'n> Loader<'s, 'n> {
 
     /// Applies an operation, or puts a pair beside others to be written with them.
     fn apply(&mut self, space: &Keyspace, op: &Op) -> Result<(), Failure> {
-        let place = self.place(self.number, 0);
-        let at = |error: forrest::Error| Failure::from(error).at(place.clone());
+        let (input, line) = (self.input, self.number);
+        let place = || Place { input: input.to_owned(), line, column: 0 };
+        let at = |error: forrest::Error| Failure::from(error).at(place());
         op.borrowed().check().map_err(at)?;
         if !matches!(op, Op::Set { .. }) || *self.pending.space.name() != *space.name() {
             self.write_pending()?;
