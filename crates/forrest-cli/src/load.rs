@@ -44,27 +44,29 @@ pub(crate) struct Refused {
 impl Refused {
     /// Makes the file.
     pub(crate) fn create(path: &Path) -> Result<Refused, Failure> {
-        let file =
-            File::create(path).map_err(|e| Failure::io(format!("cannot write {}", path.display()), e))?;
+        let file = File::create(path).map_err(|error| cannot_write(path, error))?;
         Ok(Refused { path: path.to_owned(), file: BufWriter::new(file), lines: 0 })
     }
 
     fn add(&mut self, lines: &[u8]) -> Result<(), Failure> {
         self.lines += lines.split(|&byte| byte == b'\n').count() as u64;
         let written = self.file.write_all(lines).and_then(|()| self.file.write_all(b"\n"));
-        written.map_err(|e| Failure::io(format!("cannot write {}", self.path.display()), e))
+        written.map_err(|error| cannot_write(&self.path, error))
     }
 
     /// Notes how many lines there were.
     pub(crate) fn finish(mut self, session: &Session) -> Result<(), Failure> {
-        let cannot = |e| Failure::io(format!("cannot write {}", self.path.display()), e);
-        self.file.flush().map_err(cannot)?;
+        self.file.flush().map_err(|error| cannot_write(&self.path, error))?;
         if self.lines > 0 {
             let lines = term::plural(self.lines, "line was", "lines were");
             session.note(format_args!("{lines} not loaded, and are in {}", self.path.display()));
         }
         Ok(())
     }
+}
+
+fn cannot_write(path: &Path, error: io::Error) -> Failure {
+    Failure::io(format!("cannot write {}", path.display()), error)
 }
 
 /// Loads a file, or standard input for `-`.
@@ -253,15 +255,16 @@ impl<'s, 'n> Loader<'s, 'n> {
     }
 
     fn keyspace(&self, name: &str) -> Result<Keyspace, Failure> {
-        let place = || self.place(self.number, 0);
-        self.session.db.keyspace(name).map_err(|error| Failure::from(error).at(place()))
+        let at = |error: forrest::Error| Failure::from(error).at(self.place(self.number, 0));
+        self.session.db.keyspace(name).map_err(at)
     }
 
     /// Applies an operation, or puts a pair beside others to be written with them.
     fn apply(&mut self, space: &Keyspace, op: &Op) -> Result<(), Failure> {
         let (input, line) = (self.input, self.number);
-        let place = || Place { input: input.to_owned(), line, column: 0 };
-        let at = |error: forrest::Error| Failure::from(error).at(place());
+        let at = |error: forrest::Error| {
+            Failure::from(error).at(Place { input: input.to_owned(), line, column: 0 })
+        };
         op.borrowed().check().map_err(at)?;
         if !matches!(op, Op::Set { .. }) || *self.pending.space.name() != *space.name() {
             self.write_pending()?;

@@ -660,16 +660,13 @@ impl<K: Kind> Arm<'_, K> {
                 } else {
                     numbers.for_each(|number| self.source.push(number, &mut block));
                 }
-                total.add(match figure {
-                    "get_ns" => self.subject.get_all(&block),
-                    "update_ns" => self.subject.insert_all(&block),
-                    _ => self.subject.remove_all(&block),
-                });
-                expected = match figure {
-                    "get_ns" => expected.wrapping_add(measure::expected_sum::<K>(&block)),
-                    "update_ns" => 0,
-                    _ => expected + block.len() as u64,
+                let (timed, sum) = match figure {
+                    "get_ns" => (self.subject.get_all(&block), measure::expected_sum::<K>(&block)),
+                    "update_ns" => (self.subject.insert_all(&block), 0),
+                    _ => (self.subject.remove_all(&block), block.len() as u64),
                 };
+                total.add(timed);
+                expected = expected.wrapping_add(sum);
             }
             self.note(figure, total, expected)?;
         }

@@ -2,7 +2,7 @@
 //! what needs root, and sets it back.
 
 use crate::compare::{self, Plan, Sides};
-use crate::counters::{self, EVENTS, Provider, callgrind, code};
+use crate::counters::{self, EVENTS, Provider, RAW, callgrind};
 use crate::data::Walk;
 use crate::job::{Job, Step, Task};
 use crate::knobs::{self, KNOBS, Knob};
@@ -82,8 +82,7 @@ fn of_machine(machine: &Machine) -> Vec<Finding> {
 
 /// What would count each event, why nothing better, and whether a processor can be simulated.
 fn of_counters() -> [Finding; 2] {
-    let named: Vec<_> =
-        EVENTS.iter().copied().filter(|event| !code::events(usize::MAX).contains(event)).collect();
+    let named: Vec<_> = EVENTS.iter().copied().filter(|event| !RAW.contains(event)).collect();
     let set_up = counters::set_up(&named, None);
     counters::set_up(&[], None);
     let by_processor = set_up.counted.values().any(|of| matches!(of, Some(Provider::Rdpmc | Provider::Perf)));

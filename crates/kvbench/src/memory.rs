@@ -2,7 +2,7 @@
 
 use crate::conform;
 use crate::counted;
-use crate::counters::{Event, callgrind, code};
+use crate::counters::{Event, RAW, callgrind, code};
 use crate::data::{Distribution, KindName, Told, Walk, collect_paths};
 use crate::goals::{self, Goal};
 use crate::hashes::Hash;
@@ -92,8 +92,8 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
             options.events = vec![Event::Instructions];
         }
     }
-    if options.raw.len() > code::events(usize::MAX).len() {
-        let what = format!("--raw takes at most {} codes", code::events(usize::MAX).len());
+    if options.raw.len() > RAW.len() {
+        let what = format!("--raw takes at most {} codes", RAW.len());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
     options.events.extend(code::events(options.raw.len()));

@@ -14,7 +14,7 @@ mod perf;
 #[path = "no_perf.rs"]
 mod perf;
 
-pub(crate) use event::{EVENTS, Event};
+pub(crate) use event::{EVENTS, Event, RAW};
 
 use crate::usage;
 use callgrind::Simulation;
@@ -309,12 +309,11 @@ mod tests {
     fn an_event_has_one_name_everywhere() {
         for event in EVENTS {
             let by_name = Event::from_str(event.name(), false);
-            assert_eq!(by_name.ok(), Some(*event).filter(|event| !event::RAW.contains(event)));
+            assert_eq!(by_name.ok(), Some(*event).filter(|event| !RAW.contains(event)));
             assert_eq!(serde_json::to_value(event).unwrap(), event.name());
         }
         assert_eq!(
-            Event::value_variants().iter().filter(|event| !event::RAW.contains(event)).count()
-                + event::RAW.len(),
+            Event::value_variants().iter().filter(|event| !RAW.contains(event)).count() + RAW.len(),
             EVENTS.len()
         );
     }
