@@ -8,14 +8,14 @@ use crate::ancestor_command::Ancestor;
 use crate::data::Walk;
 use crate::job::{Job, Life, Message, Outcome, Part, Task};
 use crate::options::{
-    Calibrate, Chase, Compare, Convert, Doctor, Gen, Inspect, Llds, Memory, Pressure, Remixes, Report, Run,
-    Setup, Stores,
+    Calibrate, Chase, Compare, Convert, Doctor, Gen, Inspect, Llds, Memory, Peer, Pressure, Remixes, Report,
+    Run, Setup, Stores,
 };
 use crate::statistics::Verdict;
 use crate::{
     ancestor_command, chase, chase_command, compare_command, data, doctor_command, files_command, list,
-    llds_command, memory, names, pages, pressure_command, remix, remix_command, report, run_command, runner,
-    store_command, stores, workplace,
+    llds_command, memory, names, pages, peers, pressure_command, remix, remix_command, report, run_command,
+    runner, store_command, stores, workplace,
 };
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
@@ -40,6 +40,9 @@ enum Command {
     /// Structures in memory, side by side, and how far the project's goals are met
     #[command(after_help = MEMORY_EXAMPLES)]
     Memory(Memory),
+    /// Build structures from a source that no package has: folly's F14, and HOT
+    #[command(after_help = PEER_EXAMPLES)]
+    Peer(Peer),
     /// Stores on disk, side by side, and how far the project's goals are met
     #[command(after_help = STORE_EXAMPLES)]
     Store(Stores),
@@ -126,6 +129,14 @@ A subject is STRUCTURE[+HASH][@ALLOCATOR]; what is left out is the structure's o
   kvbench memory --data words.kvb --subjects forrest,btreemap
 
 Sizes: 10M is 10,000,000 keys; 1G of memory is 2^30 bytes.";
+
+const PEER_EXAMPLES: &str = "Examples:
+  git clone https://github.com/speedskater/hot && kvbench peer hot=hot
+  kvbench peer folly=../folly --output /tmp/libfolly.so
+  kvbench memory --subjects ./libhot.so:hot,forrest,btreemap
+
+The library is compiled for this processor, by c++ or what CXX names. folly needs fmt and Boost (Debian:
+libfmt-dev, libboost-dev), but no build of its own; hot needs a processor with AVX2 and BMI2.";
 
 const STORE_EXAMPLES: &str = "Examples:
   kvbench store --subjects forrest -n 1M           this project's engine alone
@@ -234,6 +245,10 @@ fn perform(command: Command) -> std::io::Result<ExitCode> {
         }
         Command::Arm { job } => arm(&job).map(all_went_well),
         Command::Memory(options) => memory::run(options).map(all_went_well),
+        Command::Peer(options) => {
+            let (source, tree) = &options.source;
+            peers::run(source, tree, options.output.as_deref()).map(|()| ExitCode::SUCCESS)
+        }
         Command::Store(options) => store_command::run(&options).map(all_went_well),
         Command::Pressure(options) => pressure_command::run(&options).map(all_went_well),
         Command::Remix(options) => remix_command::run(&options).map(all_went_well),

@@ -48,6 +48,7 @@ mod options;
 mod own;
 #[path = "../../forrest-cli/src/pages.rs"]
 mod pages;
+mod peers;
 #[cfg(test)]
 #[path = "../peers/plan.rs"]
 mod peers_plan;

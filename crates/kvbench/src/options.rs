@@ -328,6 +328,17 @@ pub(crate) struct Chase {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// What `kvbench peer` builds.
+#[derive(Args)]
+pub(crate) struct Peer {
+    /// The peer, and the folder of its source
+    #[arg(value_name = "NAME=DIR", value_parser = crate::peers::source)]
+    pub(crate) source: (&'static crate::peers::Source, PathBuf),
+    /// The library; lib and the peer's name here, if it is left out
+    #[arg(long, value_name = "FILE.so")]
+    pub(crate) output: Option<PathBuf>,
+}
+
 /// What `kvbench compare` and `kvbench calibrate` measure.
 #[derive(Args, Clone)]
 pub(crate) struct Comparison {

@@ -239,7 +239,7 @@ pub(crate) fn is_library(name: &str) -> bool {
 static LOADED: Mutex<Vec<(String, &'static [Offer])>> = Mutex::new(Vec::new());
 
 /// The structures of a library. It is loaded once and never unloaded, since the process uses it until it ends.
-fn load(path: &str) -> Result<&'static [Offer], String> {
+pub(crate) fn load(path: &str) -> Result<&'static [Offer], String> {
     let mut loaded = lock(&LOADED);
     if let Some((_, offers)) = loaded.iter().find(|(name, _)| name == path) {
         return Ok(offers);

@@ -232,3 +232,73 @@ fn a_program_is_not_simulated() {
         assert!(out.contains("left out: a program is a process of its own, which is not simulated"), "{out}");
     }
 }
+
+/// A source with the names and the layout of folly's, so small that the tests can hold it. What `kvbench peer` does
+/// with folly's own is the same; that needs a copy of folly.
+fn small_folly() -> PathBuf {
+    let tree = scratch("folly");
+    let write = |name: &str, text: &str| {
+        let path = tree.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write(
+        "folly/container/F14Map.h",
+        "#pragma once\n#include <folly/folly-config.h>\n#include <map>\n#include <string_view>\nnamespace folly {\n\
+         using StringPiece = std::string_view;\nvoid linked();\n\
+         template <class K, class V> struct F14ValueMap : std::map<K, V, std::less<>> {\n\
+         void reserve(size_t) { linked(); }\n};\n\
+         template <class K, class V> using F14FastMap = F14ValueMap<K, V>;\n}\n",
+    );
+    let linked = "#include <folly/container/F14Map.h>\nvoid folly::linked() {}\n";
+    write("folly/container/detail/F14Table.cpp", linked);
+    write("folly/lang/SafeAssert.cpp", "");
+    write("folly/lang/ToAscii.cpp", "");
+    tree
+}
+
+#[test]
+fn a_source_without_a_package_is_built_and_measured() {
+    if Command::new("c++").arg("--version").output().is_err() {
+        eprintln!("skipped: kvbench peer, for there is no C++ compiler (Debian: g++)");
+        return;
+    }
+    let (tree, library) = (small_folly(), scratch("libfolly.so"));
+    let (source, file) = (format!("folly={}", tree.display()), library.to_str().unwrap());
+    let output = kvbench(&["peer", &source, "--output", file]);
+    let (out, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{out}{errors}");
+    let subjects = format!("{file}:f14-value,{file}:f14-fast");
+    assert!(out.contains(&format!("--subjects {subjects},forrest,btreemap")), "{out}");
+    let subjects = format!("{subjects},btreemap");
+    let output = kvbench(&["memory", "--quick", "-n", "2000", "--no-sweep", "--subjects", &subjects]);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    assert!(out.contains("u64: 3 subjects agree") && out.contains("strings: 3 subjects agree"), "{out}");
+
+    // What the compiler says is shown, and what the source needs; the library stays as it was.
+    let before = std::fs::read(&library).unwrap();
+    std::fs::write(tree.join("folly/lang/ToAscii.cpp"), "#include <no_such_header.h>\n").unwrap();
+    let output = kvbench(&["peer", &source, "--output", file]);
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("no_such_header.h") && errors.contains("libfmt-dev"), "{errors}");
+    assert!(std::fs::read(&library).unwrap() == before, "the library was changed");
+}
+
+#[test]
+fn a_peer_without_its_source_is_an_error() {
+    let empty = scratch("no-source");
+    std::fs::create_dir_all(&empty).unwrap();
+    let hot = format!("hot={}", empty.display());
+    for (argument, code, why) in [
+        ("hot", 2, "NAME=DIR is needed"),
+        ("art=.", 2, "there is no peer \"art\", but folly, hot"),
+        (hot.as_str(), 1, "HOTSingleThreaded.hpp is missing"),
+    ] {
+        let output = kvbench(&["peer", argument]);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{argument}: {errors}");
+        assert!(errors.contains(why), "{argument}: {errors}");
+    }
+}
