@@ -142,7 +142,8 @@ fn tables() -> &'static [(Name, Vec<u8>)] {
     TABLES_MADE.get_or_init(|| {
         let disk = Simulated::new();
         for number in 1..=TABLES {
-            let mut builder = table::Builder::new(&disk, Name::table(number)).expect("it can be made");
+            let builder = table::Builder::new(&disk, Name::table(number)).expect("it can be made");
+            let mut builder = builder.tagged(number == 1);
             for key in (0..KEYS).filter(|key| u64::from(*key) % (number + 1) == 0) {
                 let entry = if key % 5 == 4 {
                     table::TableEntry::Tombstone

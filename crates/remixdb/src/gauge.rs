@@ -1,17 +1,46 @@
-//! [`Gauge`]: how many bytes of memory some parts of a store take together, each by its [`Share`].
+//! [`Gauge`]: how many bytes of memory some parts of a store take together, each by its [`Share`], and how many they may
+//! take.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The sum of shares. Cloning makes another handle.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Gauge(Arc<AtomicUsize>);
+pub(crate) struct Gauge(Arc<Sum>);
+
+#[derive(Debug)]
+struct Sum {
+    bytes: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Default for Sum {
+    fn default() -> Sum {
+        Sum { bytes: AtomicUsize::new(0), most: AtomicUsize::new(usize::MAX) }
+    }
+}
 
 impl Gauge {
     /// Bytes of all shares.
     pub(crate) fn bytes(&self) -> usize {
         // ORDERING: it stands for itself.
-        self.0.load(Relaxed)
+        self.0.bytes.load(Relaxed)
+    }
+
+    /// The bytes that all shares may take; `usize::MAX` if nobody limited them.
+    pub(crate) fn most(&self) -> usize {
+        // ORDERING: it only decides what is loaded.
+        self.0.most.load(Relaxed)
+    }
+
+    /// Limits what they may take. Shares that are there stay.
+    pub(crate) fn set_most(&self, bytes: usize) {
+        self.0.most.store(bytes, Relaxed);
+    }
+
+    /// Whether another share may take `bytes`.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.bytes().saturating_add(bytes) <= self.most()
     }
 
     /// A share of `bytes`.
@@ -34,7 +63,7 @@ impl Share {
     pub(crate) fn set(&self, bytes: usize) {
         // ORDERING: counters. Each call adds the difference that it made.
         let old = self.bytes.swap(bytes, Relaxed);
-        self.gauge.0.fetch_add(bytes.wrapping_sub(old), Relaxed);
+        self.gauge.0.bytes.fetch_add(bytes.wrapping_sub(old), Relaxed);
     }
 }
 
@@ -71,5 +100,16 @@ mod tests {
         assert_eq!(gauge.bytes(), 30);
         drop(other);
         assert_eq!(gauge.bytes(), 0);
+    }
+
+    #[test]
+    fn room_is_what_shares_leave() {
+        let gauge = Gauge::default();
+        let share = gauge.take(100);
+        assert!(gauge.has_room(usize::MAX));
+        gauge.set_most(150);
+        assert!(gauge.has_room(50) && !gauge.has_room(51));
+        drop(share);
+        assert!(gauge.has_room(150) && !gauge.has_room(151));
     }
 }

@@ -29,9 +29,8 @@ pub(crate) struct Memory {
     most: AtomicUsize,
     memtables: Mutex<Vec<Weak<Memtable>>>,
     cache: Mutex<Cached>,
-    /// What the indexes take, and how many bytes they may take.
+    /// What the indexes take, and may take.
     indexes: Gauge,
-    index_most: AtomicUsize,
 }
 
 /// Sizes of the cache in bytes: the largest, and the one that it was given last.
@@ -51,9 +50,10 @@ impl Memory {
         memtable_bytes: usize,
     ) -> Memory {
         let cache = Mutex::new(Cached { most: cache_bytes, now: cache_bytes, tight: None });
-        let (indexes, index_most) = (indexes.clone(), AtomicUsize::new(usize::MAX));
+        let indexes = indexes.clone();
         let most = AtomicUsize::new(most.unwrap_or(usize::MAX));
-        let memory = Memory { most, memtables: Mutex::default(), cache, indexes, index_most };
+        let memory = Memory { most, memtables: Mutex::default(), cache, indexes };
+        memory.indexes.set_most(usize::MAX);
         memory.limit_indexes(memtable_bytes.saturating_mul(2));
         memory
     }
@@ -94,22 +94,19 @@ impl Memory {
     fn limit_indexes(&self, memtables: usize) {
         if self.is_limited() {
             let most = self.most();
-            // ORDERING: it only decides what is loaded.
-            self.index_most.store(most.saturating_sub(memtables).max(most / REST_LEAST) / 2, Relaxed);
+            self.indexes.set_most(most.saturating_sub(memtables).max(most / REST_LEAST) / 2);
         }
     }
 
     /// Whether the indexes of a version may take as many bytes. What only snapshots and iterators have is not less
     /// when others of its indexes stay in files, so it does not count.
     pub(crate) fn may_indexes_take(&self, bytes: usize) -> bool {
-        // ORDERING: it only decides what is left in files.
-        bytes <= self.index_most.load(Relaxed)
+        bytes <= self.indexes.most()
     }
 
     /// Whether the indexes may take `bytes` more.
     pub(crate) fn has_index_room(&self, bytes: usize) -> bool {
-        // ORDERING: it only decides what is loaded.
-        self.indexes.bytes().saturating_add(bytes) <= self.index_most.load(Relaxed)
+        self.indexes.has_room(bytes)
     }
 
     /// The largest size of the cache from now on.

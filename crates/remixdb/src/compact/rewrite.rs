@@ -361,7 +361,8 @@ impl<D: Disk> Rewrite<'_, D> {
         let check = || self.store.look();
         let order = if merged.is_empty() { None } else { Some(partition::merge_order(merged, &check)?) };
         let old = Old::new(merged, order, Show::Tombstones, new)?;
-        let output = self.or_remove(|files| merge(new, old, Output::new(self.store, u64::MAX, files)))?;
+        let output =
+            self.or_remove(|files| merge(new, old, Output::new(self.store, u64::MAX, false, files)))?;
         Ok(output.into_iter().map(|(_, table)| table).next())
     }
 
@@ -487,7 +488,7 @@ impl<D: Disk> Rewrite<'_, D> {
             self.store.workers().each(&numbers, |&at| {
                 let piece = New { low: lows[at], end: lows.get(at + 1).copied().or(new.end), ..new };
                 let old = Old::new(self.tables(), order.clone(), Show::Live, piece)?;
-                merge(piece, old, Output::new(self.store, most, files))
+                merge(piece, old, Output::new(self.store, most, self.store.builder.tags, files))
             })
         })?;
         let mut new = Vec::new();
@@ -607,6 +608,8 @@ struct Output<'s, D: Disk> {
     store: &'s Core<D>,
     /// A table is finished when it has this many bytes.
     most: u64,
+    /// Whether the tables get tags: each will be alone in its partition.
+    tags: bool,
     builder: Option<(Vec<u8>, table::Builder<'s, D>)>,
     done: Vec<Made<D>>,
     /// The last key of the previous table.
@@ -620,9 +623,10 @@ struct Output<'s, D: Disk> {
 }
 
 impl<'s, D: Disk> Output<'s, D> {
-    fn new(store: &'s Core<D>, most: u64, files: &'s Mutex<Vec<Name>>) -> Output<'s, D> {
+    fn new(store: &'s Core<D>, most: u64, tags: bool, files: &'s Mutex<Vec<Name>>) -> Output<'s, D> {
         let share = store.shared.cache.indexes().take(0);
-        Output { store, most, builder: None, done: Vec::new(), before: Vec::new(), files, left: LOOK, share }
+        let (done, before) = (Vec::new(), Vec::new());
+        Output { store, most, tags, builder: None, done, before, files, left: LOOK, share }
     }
 
     fn add(&mut self, key: &[u8], entry: TableEntry<'_>) -> Result<()> {
@@ -645,7 +649,8 @@ impl<'s, D: Disk> Output<'s, D> {
             none => {
                 let name = Name::table(self.store.next_number());
                 lock(self.files).push(name);
-                let builder = table::Builder::new(self.store.disk(), name)?.at_rate(self.store);
+                let builder = table::Builder::new(self.store.disk(), name)?;
+                let builder = builder.at_rate(self.store).tagged(self.tags);
                 none.insert((separator(&self.before, key), builder))
             }
         };

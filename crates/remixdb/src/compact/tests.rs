@@ -159,6 +159,33 @@ fn tables_that_are_walked_over_are_merged() {
     world.reopen();
 }
 
+/// A miss reads no key of partitions of one table each, before and after the store is opened again.
+#[test]
+fn merged_tables_have_tags() {
+    for (tags, most) in [(true, 2), (false, 100)] {
+        let options = Options { tags, cache_bytes: 0, ..options() };
+        let mut world = World::of(options.clone());
+        for start in 0..3 {
+            world.flush(2 * start..6000, 6, 1);
+        }
+        world.store.compact().unwrap();
+        for _ in 0..2 {
+            assert!(world.tables().iter().all(|&tables| tables == 1), "{:?}", world.tables());
+            let absent = (0..100).map(|number: u32| (60 * number + 1).to_be_bytes());
+            let misses = || world.store.shared.cache.stats().misses;
+            let view = world.store.view(&world.space);
+            // The first of each table reads its tags.
+            assert!(absent.clone().all(|key| view.get(&key).unwrap().is_none()));
+            let before = misses();
+            assert!(absent.clone().all(|key| view.get(&key).unwrap().is_none()));
+            let read = misses() - before;
+            assert!(if tags { read <= most } else { read >= most }, "{read} pages with tags: {tags}");
+            drop(view);
+            world = world.reopen_cold(&options);
+        }
+    }
+}
+
 #[test]
 fn a_memtable_is_flushed_early_only_if_it_is_worth_it() {
     let mut world = World::new();

@@ -464,31 +464,39 @@ impl<D: Disk> Partition<D> {
     /// something else first. Does not wait for the order over the tables.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Whereabouts {
-        Whereabouts(match self.known.get() {
-            Some(Known { remix: Some(remix), base: None, .. }) => remix.find(key),
-            _ => IN_TABLES,
-        })
+        if let Some(remix) = self.whole_order() {
+            return Whereabouts::Segment(remix.find(key));
+        }
+        match &self.tables[..] {
+            [table] if self.lost.is_empty() => {
+                table.find_block(key).map_or(Whereabouts::Tables, Whereabouts::Block)
+            }
+            _ => Whereabouts::Tables,
+        }
     }
 
-    /// The order over the tables, if the location was found in it.
+    /// The order over all tables, if it is in memory.
     #[inline]
-    fn remix_of(&self, Whereabouts(at): Whereabouts) -> Option<&Remix> {
-        if at == IN_TABLES { None } else { self.known.get()?.remix.as_deref() }
+    fn whole_order(&self) -> Option<&Remix> {
+        match self.known.get() {
+            Some(Known { remix: Some(remix), base: None, .. }) => Some(remix),
+            _ => None,
+        }
     }
 
     /// Prefetches the memory that [`get`](Self::get) will touch first for a key, while the caller looks for
     /// other keys.
     pub(crate) fn fetch(&self, at: Whereabouts, key: &[u8]) -> Result<()> {
-        match self.remix_of(at) {
+        match (at, self.whole_order()) {
             _ if !self.lost.is_empty() => Ok(()),
-            Some(remix) => {
+            (Whereabouts::Segment(at), Some(remix)) => {
                 // Assumes that the first candidate is the right one.
-                if let Some(entry) = remix.get(at.0, key, |_| Ok(Ordering::Equal))? {
+                if let Some(entry) = remix.get(at, key, |_| Ok(Ordering::Equal))? {
                     TableCursor::walking(&*self.tables[entry.run]).fetch(entry.ordinal);
                 }
                 Ok(())
             }
-            None => self.tables.last().map_or(Ok(()), |table| table.fetch_key(key)),
+            _ => self.tables.last().map_or(Ok(()), |table| table.fetch_key(key)),
         }
     }
 
@@ -500,8 +508,16 @@ impl<D: Disk> Partition<D> {
         key: &[u8],
         see: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        if let Some(remix) = self.remix_of(at) {
-            return value_of(newest(remix, at.0, &self.tables, key)?, see);
+        match (at, self.whole_order(), &self.tables[..]) {
+            (Whereabouts::Segment(at), Some(remix), tables) => {
+                return value_of(newest(remix, at, tables, key)?, see);
+            }
+            (Whereabouts::Block(number), _, [table]) => {
+                let mut cursor = TableCursor::new(&**table);
+                let found = cursor.find_tagged(number, key)?;
+                return value_of(found.map(|ordinal| entry_at(cursor, ordinal)).transpose()?, see);
+            }
+            _ => {}
         }
         if let Some(Known { base: Some(base), remix, .. }) = self.known.get() {
             match self.newest_in_layers(base, remix.as_deref(), key) {
@@ -587,9 +603,15 @@ fn newest<'t, D: Disk>(
 /// The entry of a key in a table, which is found by the table's index.
 fn entry_of<'t, D: Disk>(table: &'t Arc<Table<D>>, key: &[u8]) -> Result<Option<At<'t, D>>> {
     let mut cursor = TableCursor::new(&**table);
-    let Some(ordinal) = cursor.find(key)? else { return Ok(None) };
+    let found = cursor.find(key)?;
+    found.map(|ordinal| entry_at(cursor, ordinal)).transpose()
+}
+
+/// The entry at an ordinal of a table, and the table's cursor.
+#[inline]
+fn entry_at<D: Disk>(mut cursor: TableCursor<&Table<D>>, ordinal: u32) -> Result<At<'_, D>> {
     let tombstone = cursor.kind(ordinal)? == table::Kind::Tombstone;
-    Ok(Some((cursor, RunEntry { run: 0, ordinal, tombstone })))
+    Ok((cursor, RunEntry { run: 0, ordinal, tombstone }))
 }
 
 /// Passes the value of an entry to `see`; `None` if there is no entry, or it deletes its key.
@@ -606,9 +628,13 @@ fn values_of<D: Disk>(tables: &[Arc<Table<D>>]) -> u64 {
     tables.iter().map(|table| u64::from(table.entries() - table.tombstones())).sum()
 }
 
-/// The location of a key that must be searched in the tables.
-const IN_TABLES: usize = usize::MAX;
-
 /// An approximate location of a key in a partition.
 #[derive(Clone, Copy)]
-pub(crate) struct Whereabouts(usize);
+pub(crate) enum Whereabouts {
+    /// The segment of the order over all tables.
+    Segment(usize),
+    /// The block of the only table, whose tags are in memory.
+    Block(u32),
+    /// It must be searched in the tables.
+    Tables,
+}

@@ -60,7 +60,8 @@ impl Runs {
         pairs: impl IntoIterator<Item = (K, Option<V>)>,
     ) -> Result<()> {
         let name = Name::table(self.tables.len() as u64 + 1);
-        let mut builder = Builder::new(&*self.disk, name)?;
+        // As in a store: a table that is alone in its partition has tags.
+        let mut builder = Builder::new(&*self.disk, name)?.tagged(self.tables.is_empty());
         for (key, value) in pairs {
             let entry =
                 value.as_ref().map_or(TableEntry::Tombstone, |value| TableEntry::Value(value.as_ref()));

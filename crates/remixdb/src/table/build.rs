@@ -6,7 +6,8 @@
 //! that is dropped leaves its file. The caller removes it, because only the caller knows that nothing names
 //! it.
 
-use super::format::{ALIGN, BLOCK_KEYS, FOOTER, Footer, GAP_MAX, Span};
+use super::format::{ALIGN, BLOCK_KEYS, FOOTER, Footer, GAP_MAX, Span, TAG_BYTES};
+use super::tags::tag;
 use super::{block, index};
 use crate::disk::{self, Disk, Name, Write};
 use crate::key::common_prefix;
@@ -140,6 +141,8 @@ pub(crate) struct Builder<'d, D: Disk> {
     /// The length of each in bytes.
     lengths: Vec<u32>,
     index: index::Pending,
+    /// The tags of the keys, if the table gets any, as they are stored.
+    tags: Option<Array<u8>>,
     least: Vec<u8>,
     /// The last key that was added.
     greatest: Vec<u8>,
@@ -171,6 +174,7 @@ impl<'d, D: Disk> Builder<'d, D> {
             block: Vec::new(),
             lengths: Vec::new(),
             index: index::Pending::default(),
+            tags: None,
             least: Vec::new(),
             greatest: Vec::new(),
             before: Vec::new(),
@@ -180,6 +184,12 @@ impl<'d, D: Disk> Builder<'d, D> {
     /// Asks `rate` before each write.
     pub(crate) fn at_rate(mut self, rate: &'d dyn Spend) -> Self {
         self.out.rate = rate;
+        self
+    }
+
+    /// Gives the table tags, if `tags` is set: it will be alone in its partition. REQUIRES: it has no entry yet.
+    pub(crate) fn tagged(mut self, tags: bool) -> Self {
+        self.tags = tags.then(Array::new);
         self
     }
 
@@ -215,6 +225,9 @@ impl<'d, D: Disk> Builder<'d, D> {
         if self.entries == 0 {
             self.least = key.to_vec();
         }
+        if let Some(tags) = &mut self.tags {
+            room::extend(tags, &tag(key).to_le_bytes())?;
+        }
         self.pending.push(key, value.len() as u64, kind);
         self.greatest.clear();
         self.greatest.extend_from_slice(key);
@@ -249,13 +262,15 @@ impl<'d, D: Disk> Builder<'d, D> {
 
     /// Approximate size of the file if it were finished now, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        let kept = self.blocks.len() + self.pending.bytes() + self.index.bytes();
+        let tags = self.tags.as_ref().map_or(0, |tags| tags.len());
+        let kept = self.blocks.len() + self.pending.bytes() + self.index.bytes() + tags;
         self.values + self.values / page::PAYLOAD as u64 * 8 + kept as u64 + FOOTER as u64
     }
 
     /// Bytes of memory that it takes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.blocks.bytes() + self.index.bytes() + self.lengths.len() * size_of::<u32>() + PIECE
+        let tags = self.tags.as_ref().map_or(0, Array::bytes);
+        self.blocks.bytes() + tags + self.index.bytes() + self.lengths.len() * size_of::<u32>() + PIECE
     }
 
     /// Completes the file. All its bytes are then durable.
@@ -271,6 +286,11 @@ impl<'d, D: Disk> Builder<'d, D> {
         let stored = self.index.encode();
         let index = Span { offset: self.out.offset(), bytes: stored.len() as u64 };
         self.out.put(&stored)?;
+        if let Some(tags) = &self.tags {
+            debug_assert_eq!(tags.len(), self.entries as usize * TAG_BYTES);
+            self.out.align()?;
+            self.out.put(tags)?;
+        }
         let bounds = self.out.offset();
         self.out.put(&self.least)?;
         self.out.put(&self.greatest)?;
@@ -286,6 +306,7 @@ impl<'d, D: Disk> Builder<'d, D> {
             least: self.least.len() as u32,
             greatest: self.greatest.len() as u32,
             sequences: [0, 0],
+            tagged: self.tags.is_some(),
         })?;
         Ok(Built {
             number: self.out.name.number,

@@ -2,6 +2,7 @@
 
 use super::block::{self, Block, Kind, Layout};
 use super::format::BLOCK_KEYS;
+use super::tags::tag;
 use super::{CACHED_PAGES_MAX, Table};
 use crate::cache::PageRef;
 use crate::disk::{self, Disk};
@@ -455,7 +456,30 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     /// `Io`, `Corrupt`.
     #[inline]
     pub(crate) fn find(&mut self, key: &[u8]) -> Result<Option<u32>> {
+        if self.table.footer.entries > 0 && self.table.tags()?.is_some() {
+            let number = self.table.index()?.find(key);
+            return self.find_tagged(number, key);
+        }
         self.search(key).map(|(ordinal, equal)| equal.then_some(ordinal))
+    }
+
+    /// The same for a key whose block is known. REQUIRES: the tags are loaded.
+    #[inline]
+    pub(crate) fn find_tagged(&mut self, number: u32, key: &[u8]) -> Result<Option<u32>> {
+        let tags = self.table.tags.get().expect("they are loaded");
+        let mut matches = tags.matches(number, tag(key));
+        while matches != 0 {
+            let ordinal = number * BLOCK_KEYS + matches.trailing_zeros();
+            if ordinal >= self.table.footer.entries {
+                break;
+            }
+            self.fetch(ordinal);
+            if self.compare(ordinal, key)? == Ordering::Equal {
+                return Ok(Some(ordinal));
+            }
+            matches &= matches - 1;
+        }
+        Ok(None)
     }
 }
 

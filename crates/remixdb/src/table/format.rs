@@ -8,6 +8,7 @@
 //! values   from 0: the values in the order of their keys, back to back, over pages as it comes
 //! keys     key blocks, each at a multiple of 8
 //! index    at a multiple of 8: where the blocks are and what separates them
+//! tags     at a multiple of 8, in some tables: 2 bytes for each key, of its xxh3 hash the most significant ones
 //! bounds   the least key, then the greatest key
 //! footer   the last 128 bytes of the last page, which is sealed as a last one
 //! ```
@@ -31,7 +32,8 @@
 //!          32  pages of the file, 8             104  greatest sequence number, 8: 0 as yet
 //!          40  values: bytes, 8                 112  made with: keys to a block, 4: 64
 //!          48  keys: offset of the first, 8     116  made with: bytes to a page, 4: 4096
-//!          56  keys: bytes, 8                   120  zero, 8: anything else is a later version's
+//!          56  keys: bytes, 8                   120  features, 8: 1 if it has tags; other bits are a later
+//!                                                    version's
 //! ```
 //!
 //! The length of a page, the checksum of the last page, the magic and the place of the version are the same
@@ -76,11 +78,15 @@ pub(super) const BLOCK_KEYS: u32 = 64;
 pub(super) const BLOCK_HEAD: usize = 24;
 /// Maximum number of bytes that are left unused so that a block does not straddle pages.
 pub(super) const GAP_MAX: usize = 512;
+/// Bytes of a key's tag.
+pub(super) const TAG_BYTES: usize = 2;
 /// Bytes of a footer.
 pub(super) const FOOTER: usize = 128;
 /// Blocks begin at multiples of this many bytes: a unit of the index.
 pub(super) const ALIGN: u64 = 8;
 
+/// The feature of a table that has tags.
+const TAGGED: u64 = 1;
 const MAGIC: [u8; 8] = *b"frst.tbl";
 const VERSION: u32 = 1;
 
@@ -115,6 +121,8 @@ pub(super) struct Footer {
     pub(super) least: u32,
     pub(super) greatest: u32,
     pub(super) sequences: [u64; 2],
+    /// Whether it has tags.
+    pub(super) tagged: bool,
 }
 
 /// The number at an offset; the caller has checked the length.
@@ -155,6 +163,7 @@ impl Footer {
             (80, self.bounds),
             (96, self.sequences[0]),
             (104, self.sequences[1]),
+            (120, if self.tagged { TAGGED } else { 0 }),
         ];
         for (at, word) in words {
             bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
@@ -181,7 +190,7 @@ impl Footer {
         }
         if u32_at(bytes, 112) != BLOCK_KEYS
             || u32_at(bytes, 116) != page::BYTES as u32
-            || u64_at(bytes, 120) != 0
+            || u64_at(bytes, 120) & !TAGGED != 0
         {
             let found = format!(
                 "{version} with blocks of {} keys, pages of {} bytes and features {:#x}",
@@ -189,7 +198,7 @@ impl Footer {
                 u32_at(bytes, 116),
                 u64_at(bytes, 120)
             );
-            let known = format!("{VERSION} with {BLOCK_KEYS}, {} and {:#x}", page::BYTES, 0);
+            let known = format!("{VERSION} with {BLOCK_KEYS}, {} and up to {TAGGED:#x}", page::BYTES);
             return Err(disk::other_version(name, found, known));
         }
         if u64_at(bytes, 24) != name.number {
@@ -213,6 +222,7 @@ impl Footer {
             least: u32_at(bytes, 88),
             greatest: u32_at(bytes, 92),
             sequences: [u64_at(bytes, 96), u64_at(bytes, 104)],
+            tagged: u64_at(bytes, 120) & TAGGED != 0,
         };
         if footer.fits() {
             Ok(footer)
@@ -221,18 +231,30 @@ impl Footer {
         }
     }
 
+    /// The place of the tags, if it has any.
+    pub(super) fn tags(&self) -> Option<Span> {
+        let bytes = u64::from(self.entries) * TAG_BYTES as u64;
+        let offset = self.index.end().checked_next_multiple_of(ALIGN)?;
+        self.tagged.then_some(Span { offset, bytes })
+    }
+
     /// Whether the sections follow one another within the file, and have room for their entries. Later
     /// allocations are checked against these.
     fn fits(&self) -> bool {
         let end = |span: Span| span.offset.checked_add(span.bytes);
         let (Some(keys_end), Some(index_end)) = (end(self.keys), end(self.index)) else { return false };
+        let mut rest = index_end;
+        if self.tagged {
+            let Some(tags_end) = self.tags().and_then(end) else { return false };
+            rest = tags_end;
+        }
         let bounds = Span { offset: self.bounds, bytes: u64::from(self.least) + u64::from(self.greatest) };
         let Some(bounds_end) = end(bounds) else { return false };
         let Some(room) = self.pages.checked_mul(page::PAYLOAD as u64) else { return false };
         let longest = u32::from(u16::MAX);
         self.values <= self.keys.offset
             && keys_end <= self.index.offset
-            && index_end <= self.bounds
+            && rest == self.bounds
             && bounds_end <= room.saturating_sub(FOOTER as u64)
             && self.keys.offset.is_multiple_of(ALIGN)
             && self.index.offset.is_multiple_of(ALIGN)

@@ -18,6 +18,7 @@
 //! | format.rs | the layout of a table file |
 //! | block.rs | key blocks: written, and read in place |
 //! | index.rs | the index in memory |
+//! | tags.rs | hash tags of the keys |
 //! | build.rs | [`Builder`] |
 //! | cursor.rs | [`Cursor`] |
 //! | verify.rs | [`Table::verify`] |
@@ -27,6 +28,7 @@ mod build;
 mod cursor;
 mod format;
 mod index;
+mod tags;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -39,11 +41,13 @@ use crate::cache::{self, Cache, PageRef, Pages};
 use crate::disk::{self, Disk, Name};
 use crate::gauge::Share;
 use crate::page;
+use crate::room;
 use format::Footer;
-use forrest_engine::Result;
+use forrest_engine::{ErrorKind, Result};
 use index::Index;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use tags::Tags;
 
 /// Larger values are read past the cache, in large pieces: they would evict many pages and are rarely read
 /// again.
@@ -69,6 +73,8 @@ pub(crate) struct Table<D: Disk> {
     greatest: Box<[u8]>,
     pages: Pages,
     index: OnceLock<Index>,
+    /// Read at the first lookup by the index, if there is memory for them.
+    tags: OnceLock<Tags>,
     /// What it counts for without its pages and their slots.
     share: Share,
 }
@@ -108,6 +114,7 @@ impl<D: Disk> Table<D> {
             greatest: Box::default(),
             pages: Pages::new(cache, pages as u32),
             index: OnceLock::new(),
+            tags: OnceLock::new(),
             share: cache.indexes().take(0),
         };
         let mut bounds = vec![0; (footer.least + footer.greatest) as usize];
@@ -170,7 +177,8 @@ impl<D: Disk> Table<D> {
     /// The same without the slots of the pages.
     fn own_bytes(&self) -> usize {
         let index = self.index.get().map_or(0, Index::bytes);
-        size_of::<Self>() + self.least.len() + self.greatest.len() + index
+        let tags = self.tags.get().map_or(0, Tags::bytes);
+        size_of::<Self>() + self.least.len() + self.greatest.len() + index + tags
     }
 
     /// The cache that has its pages.
@@ -208,6 +216,53 @@ impl<D: Disk> Table<D> {
         index.ok_or_else(|| self.damaged(self.footer.index.offset, "malformed index"))
     }
 
+    /// The tags, which the first caller reads. `None` if the table has none, or there is no memory for them: then keys
+    /// are searched without.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    fn tags(&self) -> Result<Option<&Tags>> {
+        match self.tags.get() {
+            None if self.footer.tagged => self.load_tags(),
+            tags => Ok(tags),
+        }
+    }
+
+    #[cold]
+    fn load_tags(&self) -> Result<Option<&Tags>> {
+        if !self.cache().indexes().has_room(Tags::bytes_of(self.entries())) {
+            return Ok(None);
+        }
+        match self.read_tags() {
+            Ok(tags) => {
+                self.tags.get_or_init(|| tags);
+                self.share.set(self.own_bytes());
+                Ok(self.tags.get())
+            }
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// REQUIRES: it has tags.
+    fn read_tags(&self) -> Result<Tags> {
+        let span = self.footer.tags().expect("it has tags");
+        // The footer was checked: the file is as long as that.
+        let mut stored = room::filled(span.bytes as usize, 0)?;
+        self.read_past(span.offset, &mut stored)?;
+        Tags::decode(&stored)
+    }
+
+    /// The block that has a key if the table does, where it is known without waiting. Its tags are prefetched.
+    #[inline]
+    pub(crate) fn find_block(&self, key: &[u8]) -> Option<u32> {
+        let (index, tags) = (self.index.get()?, self.tags.get()?);
+        let number = index.find(key);
+        tags.fetch(number);
+        Some(number)
+    }
+
     /// Prefetches what a search for an entry's key and value will touch, as far as it is known without
     /// reading: the block, the approximate place of the key in it, and the value if all are of one size. A
     /// hint. If pages are not in the cache, the device is asked for them, so that it reads the value's page
@@ -240,8 +295,12 @@ impl<D: Disk> Table<D> {
         }
         let index = self.index()?;
         let number = index.find(key);
-        if !self.fetch_block(number) {
-            self.will_read(self.footer.keys.offset + index.offset(number));
+        match self.tags()?.map(|tags| tags.matches(number, tags::tag(key))) {
+            None if !self.fetch_block(number) => {
+                self.will_read(self.footer.keys.offset + index.offset(number));
+            }
+            None | Some(0) => {}
+            Some(matches) => self.fetch(number * format::BLOCK_KEYS + matches.trailing_zeros(), true),
         }
         Ok(())
     }

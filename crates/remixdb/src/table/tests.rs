@@ -106,9 +106,9 @@ type Map = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 const NAME: Name = Name { kind: disk::Kind::Table, number: 7 };
 
-fn build(disk: &Memory, map: &Map) -> Built {
+fn build(disk: &Memory, map: &Map, tags: bool) -> Built {
     let spent = Counted::default();
-    let mut builder = Builder::new(disk, NAME).unwrap().at_rate(&spent);
+    let mut builder = Builder::new(disk, NAME).unwrap().at_rate(&spent).tagged(tags);
     for (key, value) in map {
         builder
             .add(key, value.as_ref().map_or(TableEntry::Tombstone, |value| TableEntry::Value(value)))
@@ -119,9 +119,9 @@ fn build(disk: &Memory, map: &Map) -> Built {
     built
 }
 
-fn file_of(map: &Map) -> Vec<u8> {
+fn file_of(map: &Map, tags: bool) -> Vec<u8> {
     let disk = Memory::default();
-    build(&disk, map);
+    build(&disk, map, tags);
     disk.bytes(NAME).lock().unwrap().clone()
 }
 
@@ -133,12 +133,22 @@ fn open(disk: &Arc<Memory>, cache_bytes: usize) -> Result<Table<Memory>> {
     )
 }
 
-/// Everything that a table returns for every entry, and for keys around every key, agrees with the map.
+/// Everything that a table returns for every entry, and for keys around every key, agrees with the map, without tags
+/// and with them. Returns the size without.
 fn assert_same(map: &Map, cache_bytes: usize) -> u64 {
+    let bytes = assert_same_with(map, cache_bytes, false);
+    let more = assert_same_with(map, cache_bytes, true) - bytes;
+    let tags = 2 * map.len() as u64;
+    assert!(more < tags + 2 * page::BYTES as u64 + tags / 100, "{more} bytes more for {} tags", map.len());
+    bytes
+}
+
+fn assert_same_with(map: &Map, cache_bytes: usize, tags: bool) -> u64 {
     let disk = Arc::new(Memory::default());
-    let built = build(&disk, map);
+    let built = build(&disk, map, tags);
     let table = open(&disk, cache_bytes).unwrap();
     table.verify().unwrap();
+    assert_eq!(table.tags().unwrap().is_some(), tags);
     let tombstones = map.values().filter(|value| value.is_none()).count() as u32;
     let least = map.first_key_value().map_or(&[][..], |(key, _)| key);
     let greatest = map.last_key_value().map_or(&[][..], |(key, _)| key);
@@ -195,7 +205,7 @@ fn assert_same(map: &Map, cache_bytes: usize) -> u64 {
 fn the_empty_table() {
     assert_eq!(assert_same(&Map::new(), 1 << 20), 4096);
     let disk = Arc::new(Memory::default());
-    build(&disk, &Map::new());
+    build(&disk, &Map::new(), true);
     let table = open(&disk, 0).unwrap();
     let mut cursor = TableCursor::new(&table);
     assert_eq!((cursor.lower_bound(b"").unwrap(), cursor.find(b"a").unwrap()), (0, None));
@@ -289,7 +299,7 @@ fn pairs_take_little_more_than_their_bytes() {
         let mut random = Random(3);
         let map: Map = (0..100_000).map(|_| (random.bytes(key_len), Some(vec![7; 100]))).collect();
         let disk = Memory::default();
-        let built = build(&disk, &map);
+        let built = build(&disk, &map, false);
         let user: usize = map.iter().map(|(key, value)| key.len() + value.as_ref().unwrap().len()).sum();
         let stored = built.file_bytes as f64 / user as f64;
         println!(
@@ -317,7 +327,7 @@ fn a_builder_knows_about_how_long_its_file_becomes() {
 fn a_walk_fetches_each_page_once() {
     let map: Map = (0..2_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
     let disk = Arc::new(Memory::default());
-    build(&disk, &map);
+    build(&disk, &map, false);
     let cache = Arc::new(Cache::new(1 << 24, Default::default(), Default::default()));
     let table = Arc::new(Table::open(disk, NAME, &cache).unwrap());
     assert_eq!(cache.stats().misses, 0);
@@ -339,7 +349,7 @@ fn a_walk_fetches_each_page_once() {
 fn what_will_be_read_is_said_before() {
     let map: Map = (0..20_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
     let disk = Arc::new(Memory::default());
-    build(&disk, &map);
+    build(&disk, &map, false);
     for (walks, most) in [(false, 1), (true, 2)] {
         let table = Arc::new(open(&disk, 1 << 24).unwrap());
         table.index().unwrap();
@@ -365,12 +375,46 @@ fn what_will_be_read_is_said_before() {
     }
 }
 
+/// A lookup of a key that is not there reads nothing with tags, but for one of 65,536 of those that it compares.
+#[test]
+fn misses_read_no_keys_if_there_are_tags() {
+    let map: Map = (0..20_000_u32).map(|i| ((2 * i).to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
+    for (tags, most) in [(false, 1_000), (true, 5)] {
+        let disk = Arc::new(Memory::default());
+        build(&disk, &map, tags);
+        let table = open(&disk, 0).unwrap();
+        let find = |key: u32| TableCursor::new(&table).find(&key.to_be_bytes()).unwrap();
+        assert_eq!(find(2), Some(1), "reads the index and the tags");
+        disk.read.lock().unwrap().clear();
+        assert!((0..1_000).all(|i| find(2 * i + 1).is_none()));
+        let read = disk.read.lock().unwrap().len();
+        assert!(read <= most && (tags || read == most), "{read} reads with tags: {tags}");
+    }
+}
+
+/// Tags that there is no memory for are left in the file, and counted once they are read.
+#[test]
+fn tags_are_read_where_there_is_room() {
+    let map: Map = (0..1_000_u32).map(|i| (i.to_be_bytes().to_vec(), None)).collect();
+    let disk = Arc::new(Memory::default());
+    build(&disk, &map, true);
+    let table = open(&disk, 1 << 20).unwrap();
+    let indexes = table.cache().indexes().clone();
+    let find = |key: u32| TableCursor::new(&table).find(&key.to_be_bytes()).unwrap();
+    indexes.set_most(indexes.bytes() + 1_000);
+    assert_eq!((find(7), find(1_000), table.tags.get().is_some()), (Some(7), None, false));
+    indexes.set_most(indexes.bytes() + 3_000);
+    let before = indexes.bytes();
+    assert_eq!((find(7), find(1_000), table.tags.get().is_some()), (Some(7), None, true));
+    assert!(indexes.bytes() >= before + 2_000, "they count");
+}
+
 #[test]
 fn threads_share_a_table() {
     let mut random = Random(5);
     let map: Map = (0..3_000).map(|_| (random.bytes(16), Some(random.bytes(60)))).collect();
     let disk = Arc::new(Memory::default());
-    build(&disk, &map);
+    build(&disk, &map, true);
     let table = open(&disk, 30_000).unwrap();
     let pairs: Vec<_> = map.iter().collect();
     std::thread::scope(|scope| {
@@ -416,7 +460,7 @@ fn the_example_of_the_format() {
     }
     assert_eq!(lines, 18, "lines of the example");
     page::seal(&mut expected, NAME, page::LAST);
-    assert_eq!(file_of(&map), expected);
+    assert_eq!(file_of(&map, false), expected);
     // So it cannot drift together with its description.
     assert_eq!(u64::from_le_bytes(expected[4088..].try_into().unwrap()), 0x5A95_9F3D_5D5A_B677);
     assert_same(&map, 1);
@@ -435,5 +479,6 @@ fn the_format_does_not_drift() {
     }
     map.insert(b"\x01large".to_vec(), Some(random.bytes(100_000)));
     assert_same(&map, 1 << 20);
-    assert_eq!(xxhash_rust::xxh3::xxh3_64(&file_of(&map)), 0xD104_80F7_F3FA_7028);
+    assert_eq!(xxhash_rust::xxh3::xxh3_64(&file_of(&map, false)), 0xD104_80F7_F3FA_7028);
+    assert_eq!(xxhash_rust::xxh3::xxh3_64(&file_of(&map, true)), 0x446E_CC94_27FE_5935);
 }

@@ -4,6 +4,7 @@
 use super::block::{self, Block, Kind, Layout};
 use super::format::{BLOCK_HEAD, BLOCK_KEYS, Footer};
 use super::index::Index;
+use super::tags::{Tags, tag};
 use super::{PIECE_PAGES, Table};
 use crate::disk::{self, Disk};
 use crate::key::common_prefix;
@@ -29,7 +30,7 @@ struct Sums {
 
 impl<D: Disk> Table<D> {
     /// Reads the whole file and checks it against itself: every checksum, the structure of every block, the
-    /// order of all keys, separators, bounds, counts, and that the values are where the blocks say, without
+    /// order of all keys, their tags, separators, bounds, counts, and that the values are where the blocks say, without
     /// gaps.
     ///
     /// # Errors
@@ -61,6 +62,7 @@ impl<D: Disk> Table<D> {
     fn verify_blocks(&self) -> Result<()> {
         let footer = &self.footer;
         let index = self.read_index()?;
+        let tags = self.footer.tagged.then(|| self.read_tags()).transpose()?;
         let mut window = Window { start: 0, bytes: Vec::new() };
         let mut sums = Sums::default();
         let mut end = footer.keys.offset;
@@ -78,7 +80,8 @@ impl<D: Disk> Table<D> {
             }
             let bytes = self.window(&mut window, place, length)?;
             let layout = Layout::read(bytes).map_err(|what| self.damaged(place, what))?;
-            let seen = self.verify_block(Block { layout: &layout, bytes }, number, &index, &mut sums);
+            let block = Block { layout: &layout, bytes };
+            let seen = self.verify_block(block, number, &index, tags.as_ref(), &mut sums);
             seen.map_err(|what| self.damaged(place, what))?;
             end = place + length;
         }
@@ -110,6 +113,7 @@ impl<D: Disk> Table<D> {
         block: Block<'_>,
         number: u32,
         index: &Index,
+        tags: Option<&Tags>,
         sums: &mut Sums,
     ) -> Result<(), String> {
         let due = (self.footer.entries - number * BLOCK_KEYS).min(BLOCK_KEYS) as usize;
@@ -140,6 +144,9 @@ impl<D: Disk> Table<D> {
                 if index.separator(number as usize) != separator {
                     return Err("wrong separator of a key block".into());
                 }
+            }
+            if tags.is_some_and(|tags| tags.at(number, at) != tag(&sums.key)) {
+                return Err("the tag of a key is that of another one".into());
             }
             let value = block.value(at).ok_or("a value ends before its beginning")?;
             if value.start != sums.values || value.end > self.footer.values {

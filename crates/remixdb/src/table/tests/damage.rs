@@ -35,8 +35,8 @@ fn read_all(table: &Table<Memory>, map: &Map) -> Result<()> {
 #[test]
 fn every_flipped_bit_is_reported() {
     let small = Map::from([(b"a".to_vec(), Some(b"1".to_vec())), (b"b".to_vec(), None)]);
-    for (map, bits) in [(small, 8), (some_map(), 1)] {
-        let file = file_of(&map);
+    for (map, bits, tags) in [(small, 8, false), (some_map(), 1, false), (some_map(), 1, true)] {
+        let file = file_of(&map, tags);
         for at in 0..file.len() {
             for bit in 0..bits {
                 let mut bytes = file.clone();
@@ -54,19 +54,21 @@ fn every_flipped_bit_is_reported() {
 #[test]
 fn a_flipped_bit_never_changes_an_answer() {
     let map = some_map();
-    let file = file_of(&map);
-    let mut reported = 0;
-    for at in (0..file.len()).step_by(5) {
-        let mut bytes = file.clone();
-        bytes[at] ^= 1 << (at % 8);
-        reported += u32::from(opened(bytes).and_then(|table| read_all(&table, &map)).is_err());
+    for tags in [false, true] {
+        let file = file_of(&map, tags);
+        let mut reported = 0;
+        for at in (0..file.len()).step_by(5) {
+            let mut bytes = file.clone();
+            bytes[at] ^= 1 << (at % 8);
+            reported += u32::from(opened(bytes).and_then(|table| read_all(&table, &map)).is_err());
+        }
+        assert!(reported > 0);
     }
-    assert!(reported > 0);
 }
 
 #[test]
 fn every_truncation_is_reported() {
-    let file = file_of(&some_map());
+    let file = file_of(&some_map(), true);
     assert!(file.len() > 2 * 4096, "several pages");
     for len in 0..file.len() {
         assert!(opened(file[..len].to_vec()).is_err(), "cut off at {len}");
@@ -80,15 +82,15 @@ fn every_truncation_is_reported() {
 /// A value with the bytes of a footer is not taken for one when the file is cut off after it.
 #[test]
 fn a_forged_footer_is_no_footer() {
-    let forged = file_of(&Map::from([(b"forged".to_vec(), None)]))[..page::PAYLOAD].to_vec();
-    let file = file_of(&Map::from([(b"k".to_vec(), Some(forged))]));
+    let forged = file_of(&Map::from([(b"forged".to_vec(), None)]), false)[..page::PAYLOAD].to_vec();
+    let file = file_of(&Map::from([(b"k".to_vec(), Some(forged))]), false);
     assert!(opened(file.clone()).unwrap().verify().is_ok());
     assert!(opened(file[..4096].to_vec()).is_err());
 }
 
 #[test]
 fn pages_in_the_wrong_place_are_reported() {
-    let file = file_of(&some_map());
+    let file = file_of(&some_map(), true);
     let pages = file.len() / 4096;
     for (one, two) in (0..pages).flat_map(|one| (0..pages).map(move |two| (one, two))) {
         let (one, two) = (one * 4096, two * 4096);
@@ -110,7 +112,7 @@ fn pages_in_the_wrong_place_are_reported() {
 
 #[test]
 fn a_table_under_another_name_is_reported() {
-    let disk = Memory::of(Name::table(8), file_of(&some_map()));
+    let disk = Memory::of(Name::table(8), file_of(&some_map(), false));
     let cache = Arc::new(Cache::new(1 << 20, Default::default(), Default::default()));
     assert_eq!(Table::open(disk.clone(), Name::table(8), &cache).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(Table::open(disk, NAME, &cache).unwrap_err().kind(), ErrorKind::Io, "there is none");
@@ -126,15 +128,20 @@ fn resealed(mut file: Vec<u8>, page: usize) -> Vec<u8> {
 
 #[test]
 fn footers_that_lie_are_refused() {
-    let file = file_of(&some_map());
+    for tags in [false, true] {
+        refuse_lies(&file_of(&some_map(), tags));
+    }
+}
+
+fn refuse_lies(file: &Vec<u8>) {
     let (last, at) = (file.len() / 4096 - 1, file.len() - 8 - 128);
     let fields = [8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 72, 80, 88, 92, 112, 116, 120];
     for field in fields {
-        for lie in [u64::MAX, u64::from(u32::MAX), 1 << 40, 1 << 63, 12_345_678, 8] {
+        for lie in [u64::MAX, u64::from(u32::MAX), 1 << 40, 1 << 63, 12_345_678, 8, 1, 0] {
             let mut bytes = file.clone();
             let width = if matches!(field, 8 | 12 | 16 | 20 | 88 | 92 | 112 | 116) { 4 } else { 8 };
             bytes[at + field..at + field + width].copy_from_slice(&lie.to_le_bytes()[..width]);
-            if bytes == file {
+            if bytes == *file {
                 continue;
             }
             let told = opened(resealed(bytes, last)).and_then(|table| table.verify());
@@ -146,7 +153,7 @@ fn footers_that_lie_are_refused() {
 #[test]
 fn what_a_later_version_wrote_is_refused_in_words() {
     let one = Map::from([(b"a".to_vec(), None), (b"b".to_vec(), None)]);
-    let file = file_of(&one);
+    let file = file_of(&one, false);
     // The block is at 0: its flags at 21, its kinds after its head.
     for (at, byte, words) in [(21, 3, "sequence numbers"), (21, 5, "newer version"), (24, 2, "newer version")]
     {
@@ -168,7 +175,7 @@ fn what_a_later_version_wrote_is_refused_in_words() {
 #[test]
 fn nonsense_is_survived() {
     let map = some_map();
-    let file = file_of(&map);
+    let file = file_of(&map, true);
     let mut random = Random(9);
     let mut found = 0;
     let tries = forrest_testing::sized(1_500, 6_000);
