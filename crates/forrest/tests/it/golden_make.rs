@@ -444,6 +444,8 @@ const STORES: &[Maker] = &[
     // Their manifests have version 2.
     ("tags-2", |name| runs(name, &small(), "Tables that overlap; the manifest states what they cover.")),
     ("checkpoint-2", checkpoint_of_disk),
+    // Its tables have tags.
+    ("table-tags", partitions),
 ];
 
 #[test]
