@@ -179,6 +179,15 @@ pub(crate) fn print(out: &mut impl Write, keys: u64, durability: Durability, row
         table.line(title, |row| row.median(&format!("{name}_cpu_ns")).map(us));
     }
     table.print(out)?;
+    let mut table = Table::new("reads from the device per operation: requests/KiB", rows);
+    for (title, name) in STEPS {
+        table.line(title, |row| {
+            let (requests, bytes) =
+                (row.median(&format!("{name}_reads"))?, row.median(&format!("{name}_read_bytes"))?);
+            (bytes > 0.0).then(|| format!("{requests:.2}/{:.1}", bytes / 1024.0))
+        });
+    }
+    table.print(out)?;
     let mut table = Table::new("us of which half, 99 %, 99.9 % of the operations stay below", rows);
     for (title, name) in STEPS {
         table.line(title, |row| {
@@ -224,10 +233,11 @@ pub(crate) fn print(out: &mut impl Write, keys: u64, durability: Durability, row
 pub(crate) fn print_legend(out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\nload: every write by itself, until flushes and merges are done; on disk, loaded:\n\
-         with logs; memory: pages of mapped files count (lmdb); redb/memory: it offers\n\
-         that, not what was asked for; -: not offered, or left out. docs/benchmarks.md\n\
-         tells how each is set up and what is not equal."
+        "\nload: every write by itself, until flushes and merges are done; reads: requests of\n\
+         all processes to the device, bytes of the store's; on disk, loaded: with logs;\n\
+         memory: pages of mapped files count (lmdb); redb/memory: it offers that, not\n\
+         what was asked for; -: not offered, or left out. docs/benchmarks.md tells how\n\
+         each is set up and what is not equal."
     )
 }
 

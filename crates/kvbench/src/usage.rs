@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Unit of `st_blocks`.
@@ -34,6 +34,20 @@ fn own(file: &str, name: &str) -> Option<u64> {
 /// Bytes that this process made the system write, or will have made it write: a page counts when it becomes dirty.
 pub(crate) fn written_bytes() -> Option<u64> {
     own("io", "write_bytes")
+}
+
+/// Bytes that the system read from devices for this process so far: what was cached does not count.
+pub(crate) fn read_bytes() -> Option<u64> {
+    own("io", "read_bytes")
+}
+
+/// Read requests that the device of a directory has completed so far, those for other processes included. Neighbours
+/// that the system merged are one request.
+pub(crate) fn read_requests(directory: &Path) -> Option<u64> {
+    let device = fs::metadata(directory).ok()?.dev();
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let stat = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"));
+    fs::read_to_string(stat).ok()?.split_whitespace().next()?.parse().ok()
 }
 
 /// Most memory that this process occupied at once, pages of mapped files included.
@@ -91,6 +105,9 @@ mod tests {
         fs::write(&file, vec![1; 100_000]).unwrap();
         fs::File::open(&file).unwrap().sync_all().unwrap();
         assert!(disk_bytes(directory.path()) >= 100_000);
+        let (bytes, requests) = (read_bytes(), read_requests(directory.path()));
+        drop(fs::read(file).unwrap());
+        assert!(read_bytes() >= bytes && read_requests(directory.path()) >= requests, "they only grow");
         assert!(process_cpu() >= thread_cpu() && peak_bytes().is_none_or(|bytes| bytes > 100_000));
     }
 }

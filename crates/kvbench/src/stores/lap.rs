@@ -8,6 +8,7 @@ use super::store::{Answer, Store};
 use crate::job::{Figures, TIMELINE_MS};
 use crate::{latency, usage};
 use hdrhistogram::Histogram;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Operations prepared at a time.
@@ -35,6 +36,8 @@ pub(crate) struct Lap {
     pub(crate) cpu: Duration,
     /// Bytes written, if the system reports them.
     pub(crate) written: Option<u64>,
+    /// The same of bytes read from devices, and of read requests to the device of the store.
+    pub(crate) read: [Option<u64>; 2],
     /// Time of each operation in nanoseconds; empty if they were timed only as a whole.
     pub(crate) each: Histogram<u64>,
     /// Operations that ended in each interval of [`STRETCH`]; empty if they were timed only as a whole.
@@ -47,7 +50,19 @@ pub(crate) struct Running {
     /// CPU time of making operations, which is not the store's.
     making: Duration,
     written: Option<u64>,
+    directory: PathBuf,
+    read: [Option<u64>; 2],
     lap: Lap,
+}
+
+/// What was read so far.
+fn read_of(directory: &Path) -> [Option<u64>; 2] {
+    [usage::read_bytes(), usage::read_requests(directory)]
+}
+
+/// How much a counter grew.
+fn grown((now, before): (Option<u64>, Option<u64>)) -> Option<u64> {
+    now.zip(before).map(|(now, before)| now.saturating_sub(before))
 }
 
 /// No times yet.
@@ -56,16 +71,19 @@ pub(crate) fn histogram() -> Answer<Histogram<u64>> {
 }
 
 impl Running {
-    /// Starts.
-    pub(crate) fn start() -> Answer<Self> {
+    /// Starts, for a store in a directory.
+    pub(crate) fn start(directory: &Path) -> Answer<Self> {
         Ok(Running {
             making: Duration::ZERO,
             written: usage::written_bytes(),
+            directory: directory.to_owned(),
+            read: read_of(directory),
             lap: Lap {
                 ops: 0,
                 wall: Duration::ZERO,
                 cpu: Duration::ZERO,
                 written: None,
+                read: [None; 2],
                 each: histogram()?,
                 timeline: Vec::new(),
             },
@@ -124,8 +142,9 @@ impl Running {
     /// Ends where nothing was written.
     pub(crate) fn stop(mut self) -> Lap {
         self.lap.cpu = usage::process_cpu().saturating_sub(self.cpu + self.making);
-        self.lap.written =
-            usage::written_bytes().zip(self.written).map(|(now, before)| now.saturating_sub(before));
+        self.lap.written = grown((usage::written_bytes(), self.written));
+        let [bytes, requests] = read_of(&self.directory);
+        self.lap.read = [(bytes, self.read[0]), (requests, self.read[1])].map(grown);
         self.lap
     }
 
@@ -172,6 +191,11 @@ impl Lap {
         figures.set(&format!("{name}_ns"), ns(self.wall));
         figures.set(&format!("{name}_cpu_ns"), ns(self.cpu));
         figures.set(&format!("{name}_ops_per_s"), ops / self.wall.as_secs_f64().max(1e-9));
+        for (name, read) in [format!("{name}_read_bytes"), format!("{name}_reads")].iter().zip(self.read) {
+            if let Some(read) = read {
+                figures.set(name, read as f64 / ops);
+            }
+        }
         if !self.each.is_empty() {
             for (quantile, told) in [(0.5, "p50"), (0.99, "p99"), (0.999, "p999"), (1.0, "max")] {
                 figures.set(&format!("{name}_{told}_ns"), self.each.value_at_quantile(quantile) as f64);

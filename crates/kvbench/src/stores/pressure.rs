@@ -332,7 +332,7 @@ impl Arm<'_> {
         lap::settle(&store)?;
         usage::clean(&self.orders.directory);
         (self.report)("overwrites".to_owned());
-        let running = Running::start()?;
+        let running = Running::start(&self.orders.directory)?;
         let numbers = Numbers::new(0, OVERWRITES * keys);
         let work = || beside(&store, &numbers, |number| self.pairs.pair(mix(number) % keys), || Ok(()));
         let peak = peak_of(&self.orders.directory, &store, work)?;
@@ -430,7 +430,7 @@ impl Arm<'_> {
                 .collect();
         sizes.push(keys);
         let (mut loaded, mut costs) = (0, Vec::new());
-        let running = Running::start()?;
+        let running = Running::start(&self.orders.directory)?;
         for size in sizes {
             let start = Instant::now();
             self.load(&store, loaded..size)?;

@@ -193,7 +193,7 @@ impl<S: Store> Arm<'_, S> {
 
     fn load(&mut self, report: Report<'_>) -> Answer<()> {
         let (store, pairs, keys) = (&self.store, &mut self.pairs, self.job.keys);
-        let mut running = Running::start()?;
+        let mut running = Running::start(&self.orders.directory)?;
         let make = |at: u64| {
             if at.is_multiple_of(1 << 14) {
                 report(format!("load {}%", at * 100 / keys));
@@ -214,7 +214,7 @@ impl<S: Store> Arm<'_, S> {
     /// Reads everything to fill the caches, and waits for background work that this starts: a store may reorganize data
     /// that is read often. The bytes written by that work are a figure of their own.
     fn warm_up(&mut self) -> Answer<()> {
-        let running = Running::start()?;
+        let running = Running::start(&self.orders.directory)?;
         self.read_all("after loading")?;
         let (lap, _) = running.settle(&self.store)?;
         lap.note_written("warm_up", self.pairs.len() * PAIR_BYTES, &mut self.figures);
@@ -255,7 +255,7 @@ impl<S: Store> Arm<'_, S> {
         make: impl FnMut(u64) -> O,
         mut ask: impl FnMut(&mut S::Reader<'_>, &O) -> Answer<bool>,
     ) -> Answer<Lap> {
-        let mut running = Running::start()?;
+        let mut running = Running::start(&self.orders.directory)?;
         let (mut reader, mut left, mut right) = (Some(self.store.reader()?), SESSION_OPS, true);
         running.each(ops, make, |op| {
             if left == 0 {
@@ -323,7 +323,7 @@ impl<S: Store> Arm<'_, S> {
 
     fn full(&mut self) -> Answer<()> {
         for (way, name) in [(Way::Forward, "forward"), (Way::Backward, "backward")] {
-            let mut running = Running::start()?;
+            let mut running = Running::start(&self.orders.directory)?;
             let mut shown = Shown::default();
             running
                 .whole(self.pairs.len(), || self.store.scan_all(way, |key, value| shown.see(key, value)))?;
@@ -339,7 +339,7 @@ impl<S: Store> Arm<'_, S> {
     fn update(&mut self, spread: Distribution, name: &str) -> Answer<()> {
         let (choice, ops) = (self.choice(spread, 4), self.probes());
         let (store, pairs) = (&self.store, &mut self.pairs);
-        let mut running = Running::start()?;
+        let mut running = Running::start(&self.orders.directory)?;
         let make = |at: u64| {
             let number = choice.pick(at);
             if at.is_multiple_of(2) {
@@ -372,7 +372,7 @@ impl<S: Store> Arm<'_, S> {
     fn insert(&mut self, spread: Distribution, name: &str) -> Answer<()> {
         let (choice, ops) = (self.choice(spread, 5), self.long_probes());
         let (store, pairs) = (&self.store, &mut self.pairs);
-        let mut running = Running::start()?;
+        let mut running = Running::start(&self.orders.directory)?;
         let make = |at: u64| {
             if at.is_multiple_of(INSERT_EVERY) {
                 let (key, value) = pairs.add();
@@ -399,7 +399,7 @@ impl<S: Store> Arm<'_, S> {
     fn batch(&mut self) -> Answer<()> {
         let (store, pairs) = (&self.store, &mut self.pairs);
         let batches = (self.job.probes.min(pairs.len()) / LONG_SHARE / BATCH_PAIRS as u64).max(1);
-        let mut running = Running::start()?;
+        let mut running = Running::start(&self.orders.directory)?;
         let make = |_| (0..BATCH_PAIRS).map(|_| pairs.add()).collect::<Vec<_>>();
         running.each(batches, make, |batch: &Vec<(Key, Value)>| {
             store.put_batch(batch.iter().map(|(key, value)| (&key[..], &value[..])))
@@ -415,7 +415,7 @@ impl<S: Store> Arm<'_, S> {
         let own = self.orders.synced.div_ceil(threads);
         let shares: Vec<Vec<_>> = (0..threads).map(|_| (0..own).map(|_| pairs.add()).collect()).collect();
         let ready = Barrier::new(threads as usize + 1);
-        let mut running = Running::start()?;
+        let mut running = Running::start(&self.orders.directory)?;
         let mut each = lap::histogram()?;
         let write = |share: &[(Key, Value)]| -> Answer<_> {
             let mut each = lap::histogram()?;
@@ -445,7 +445,7 @@ impl<S: Store> Arm<'_, S> {
     }
 
     fn compact(&mut self) -> Answer<()> {
-        let mut running = Running::start()?;
+        let mut running = Running::start(&self.orders.directory)?;
         let (store, mut offered) = (&mut self.store, false);
         running.whole(self.pairs.len(), || {
             offered = store.compact()?;
