@@ -159,6 +159,29 @@ fn tables_that_are_walked_over_are_merged() {
     world.reopen();
 }
 
+/// What scans read from the device is a reason to merge tables, long before all entries were walked over.
+#[test]
+fn tables_that_are_read_from_the_device_again_and_again_are_merged() {
+    for (cache_bytes, is_worn) in [(4 << 20, false), (0, true)] {
+        let mut world = World::of(Options { cache_bytes, ..options() });
+        for start in 0..3 {
+            world.flush(start..1500, 3, 1);
+        }
+        let mut random = Random(3);
+        for _ in 0..100 {
+            let from = (random.below(1400) as u32).to_be_bytes();
+            let (mut left, range) = (10, (Bound::Included(&from[..]), Bound::Unbounded));
+            let see = |_: &[u8], _: &[u8]| {
+                left -= 1;
+                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            world.store.view(&world.space).scan(range, Direction::Forward, see).unwrap();
+        }
+        assert_eq!(world.store.compact_worn().unwrap(), is_worn, "with a cache of {cache_bytes} bytes");
+        world.check();
+    }
+}
+
 /// A miss reads no key of partitions of one table each, before and after the store is opened again.
 #[test]
 fn merged_tables_have_tags() {

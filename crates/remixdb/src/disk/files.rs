@@ -389,6 +389,7 @@ impl Files {
 
     pub(super) fn open_file(&self, name: Name) -> io::Result<File> {
         self.sparing(|| open_regular(self.directory_of(name.kind), &name.to_string(), OFlags::RDONLY))
+            .inspect(|file| advise(file, name.kind))
     }
 
     /// Opens a descriptor for a file that has none, unless another thread was faster.
@@ -510,6 +511,21 @@ impl Handle {
         }
     }
 }
+
+/// Tables, and orders over them, are read at random. Who reads them in sequence says so ([`Disk::will_read`]). The
+/// system's own reading ahead takes pages beside each other for a sequence.
+///
+/// [`Disk::will_read`]: super::Disk::will_read
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+fn advise(file: &File, kind: Kind) {
+    if matches!(kind, Kind::Table | Kind::Remix) {
+        // A hint: if it fails, more is read than is needed.
+        let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+fn advise(_: &File, _: Kind) {}
 
 /// Opens a file, or with `CREATE` creates it if it is missing. Anything but a regular file is refused.
 pub(super) fn open_regular(directory: BorrowedFd<'_>, name: &str, flags: OFlags) -> io::Result<File> {

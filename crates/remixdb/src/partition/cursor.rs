@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A live cursor adds its steps to the partition's count after this many.
 const TOLD: u64 = 4096;
+/// A page that the cache does not have counts as this many steps. Reading it at random takes as long as merging ten
+/// entries, each of which takes as long as three steps (compact/plan.rs).
+const READ_STEPS: u64 = 32;
 
 /// A cursor over a table that owns what it needs.
 pub(crate) type Owned<D> = TableCursor<Arc<Table<D>>>;
@@ -86,6 +89,7 @@ enum Over<D: Disk> {
 impl<D: Disk> Drop for LayerCursor<D> {
     fn drop(&mut self) {
         self.take_passed();
+        self.take_reads();
     }
 }
 
@@ -99,7 +103,7 @@ impl<D: Disk> LayerCursor<D> {
     ) -> LayerCursor<D> {
         let over = match remix {
             Some(remix) => Over::Several(RemixCursor::new(remix.clone(), runs(tables), show)),
-            None => Over::One(tables.first().cloned().map(TableCursor::walking)),
+            None => Over::One(tables.first().cloned().map(TableCursor::walking_alone)),
         };
         let walks = Walks { all: walked.clone(), own: 0 };
         LayerCursor { over, run: 0, ordinal: 0, is_placed: false, show, walks }
@@ -111,6 +115,15 @@ impl<D: Disk> LayerCursor<D> {
         let passed = cursor.take_passed();
         self.walks.own += passed;
         passed
+    }
+
+    /// Counts the pages of several tables that the cache did not have.
+    fn take_reads(&mut self) {
+        if let Over::Several(cursor) = &mut self.over {
+            let mut reads = 0;
+            cursor.each_run(|run, _| reads += run.take_reads());
+            self.walks.own += reads * READ_STEPS;
+        }
     }
 
     /// The table of the current entry. REQUIRES: the last move found a key.
@@ -223,14 +236,15 @@ impl<D: Disk> LayerCursor<D> {
     /// Completes a jump of the REMIX, with a prefetch of everything there at once.
     #[inline]
     fn land(&mut self) -> Result<bool> {
+        if self.walks.own >= TOLD {
+            self.take_reads();
+            self.walks.tell();
+        }
         let Over::Several(cursor) = &mut self.over else { return Ok(false) };
         if let Some(RunEntry { run, ordinal, .. }) = cursor.entry() {
             cursor.of_run(run).fetch(ordinal);
         }
         self.is_placed = true;
-        if self.walks.own >= TOLD {
-            self.walks.tell();
-        }
         self.walks.own += cursor.runs().len() as u64;
         self.arrive()
     }

@@ -56,7 +56,8 @@ pub(crate) struct Partition<D: Disk> {
     /// The source of that, until then.
     source: Option<Source<D>>,
     /// Number of steps that cursors took between or within tables, if there are several, of dead entries that they
-    /// passed, and of tables that they were placed in.
+    /// passed, and of tables that they were placed in, and for each page that the cache did not have as many steps as
+    /// reading it takes.
     walked: Arc<AtomicU64>,
     is_file_bad: AtomicBool,
 }

@@ -1,5 +1,6 @@
 //! [`TableCursor`]: a table's entries by their ordinals, and by their keys.
 
+use super::ahead::Ahead;
 use super::block::{self, Block, Kind, Layout};
 use super::format::BLOCK_KEYS;
 use super::tags::tag;
@@ -16,6 +17,8 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 const NO_BLOCK: u32 = u32::MAX;
+/// Pages of values that a walk through one table announces after the first.
+const FIRST_AHEAD: u32 = 2;
 
 /// Reads a table. It keeps the last key block and the page of the last value, so that entries in order are
 /// fetched once. `T` is `&Table<D>`, or `Arc<Table<D>>` for a cursor that owns what it needs.
@@ -44,6 +47,11 @@ pub(crate) struct TableCursor<T> {
     /// The last entry that [`TableCursor::key_at`] read, and the direction of that move.
     last: u32,
     forward: bool,
+    /// What a walk has announced.
+    keys_ahead: Ahead,
+    values_ahead: Ahead,
+    /// Number of pages that the cache did not have, as far as they were not taken.
+    reads: u64,
 }
 
 /// A walk prefetches this many bytes ahead. The processor does so by itself, but only some lines after the
@@ -87,6 +95,9 @@ impl<T> TableCursor<T> {
             walks: false,
             last: 0,
             forward: true,
+            keys_ahead: Ahead::new(0),
+            values_ahead: Ahead::new(0),
+            reads: 0,
         }
     }
 
@@ -117,9 +128,19 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         TableCursor::over(table)
     }
 
-    /// A cursor for reading entries in order.
+    /// A cursor for reading entries in order, together with others that walk through other tables.
     pub(crate) fn walking(table: T) -> TableCursor<T> {
         TableCursor { walks: true, ..TableCursor::over(table) }
+    }
+
+    /// A cursor for reading entries in order, alone: so the first values will be wanted soon.
+    pub(crate) fn walking_alone(table: T) -> TableCursor<T> {
+        TableCursor { values_ahead: Ahead::new(FIRST_AHEAD), ..TableCursor::walking(table) }
+    }
+
+    /// Number of pages that the cache did not have since the last call.
+    pub(crate) fn take_reads(&mut self) -> u64 {
+        std::mem::take(&mut self.reads)
     }
 
     pub(crate) fn table(&self) -> &Table<D> {
@@ -175,7 +196,14 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
             Some((page, _)) => page,
             None => {
                 self.page = None;
-                self.table.page(page_number)?
+                if self.walks {
+                    let pages = self.keys_ahead.enter(page_number, self.forward);
+                    // The page itself is read right away.
+                    if pages.end > pages.start + 1 {
+                        self.table.announce_keys(pages);
+                    }
+                }
+                self.table.page_noting(page_number, &mut self.reads)?
             }
         };
         let Some(head) = page[at..].first_chunk() else {
@@ -340,7 +368,13 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         let (number, at) = page::place(place.start);
         let is_new = self.value_page.as_ref().is_none_or(|(kept, _)| *kept != number);
         if is_new {
-            self.value_page = Some((number, self.table.page(number)?));
+            if self.walks {
+                let pages = self.values_ahead.enter(number, self.forward);
+                if pages.end > pages.start + 1 {
+                    self.table.announce_values(pages);
+                }
+            }
+            self.value_page = Some((number, self.table.page_noting(number, &mut self.reads)?));
         }
         let (_, page) = self.value_page.as_ref().expect("it was just read");
         let len = (place.end - place.start) as usize;
@@ -355,6 +389,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         if out.len() > CACHED_PAGES_MAX * page::PAYLOAD {
             return self.table.read_past(place.start, out);
         }
+        self.table.announce_values(page::place(place.start).0..page::place(place.end - 1).0 + 1);
         while !out.is_empty() {
             let room = page::PAYLOAD - page::place(place.start).1;
             let (now, later) = out.split_at_mut(out.len().min(room));
@@ -432,7 +467,9 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         let first = number * BLOCK_KEYS;
         if self.number != number {
             // A search reads all of it; while its page is being pinned, none of it is prefetched yet.
-            self.table.fetch_block(number);
+            if !self.table.fetch_block(number) && self.walks {
+                self.table.announce_block_values(number);
+            }
         }
         let (block, _) = self.block(first)?;
         // After a block's last key comes the first key of the next block, which is greater than `key` by its

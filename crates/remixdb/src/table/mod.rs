@@ -21,8 +21,10 @@
 //! | tags.rs | hash tags of the keys |
 //! | build.rs | [`Builder`] |
 //! | cursor.rs | [`Cursor`] |
+//! | ahead.rs | what a walk announces to the device |
 //! | verify.rs | [`Table::verify`] |
 
+mod ahead;
 mod block;
 mod build;
 mod cursor;
@@ -42,10 +44,11 @@ use crate::disk::{self, Disk, Name};
 use crate::gauge::Share;
 use crate::page;
 use crate::room;
-use format::Footer;
+use format::{Footer, Span};
 use forrest_engine::{ErrorKind, Result};
 use index::Index;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use tags::Tags;
 
@@ -55,6 +58,8 @@ const CACHED_PAGES_MAX: usize = 64;
 /// Bytes that are prefetched around a key's approximate place, and the maximum for a value.
 const KEY_FETCHED: u64 = 65;
 const VALUE_FETCHED: u64 = 256;
+/// Most pages of values that are announced while their keys are read.
+const BLOCK_PAGES_MAX: u64 = 4;
 /// Number of pages that are read at once, past the cache.
 const PIECE_PAGES: u64 = 256;
 
@@ -276,14 +281,14 @@ impl<D: Disk> Table<D> {
             if number + 1 < self.footer.blocks { index.offset(number + 1) } else { self.footer.keys.bytes };
         let length = self.footer.keys.offset + end - place;
         if !self.fetch_bytes(place, 1) && first {
-            self.will_read(place);
+            self.will_read(page::place(place).0, 1);
         }
         self.fetch_bytes(place + length * u64::from(at) / u64::from(format::BLOCK_KEYS), KEY_FETCHED);
         let each = self.footer.values / u64::from(self.footer.entries.max(1));
         if each * u64::from(self.footer.entries) == self.footer.values {
             let value = u64::from(ordinal) * each;
             if !self.fetch_bytes(value, each.clamp(1, VALUE_FETCHED)) {
-                self.will_read(value);
+                self.will_read(page::place(value).0, 1);
             }
         }
     }
@@ -297,7 +302,7 @@ impl<D: Disk> Table<D> {
         let number = index.find(key);
         match self.tags()?.map(|tags| tags.matches(number, tags::tag(key))) {
             None if !self.fetch_block(number) => {
-                self.will_read(self.footer.keys.offset + index.offset(number));
+                self.will_read(page::place(self.footer.keys.offset + index.offset(number)).0, 1);
             }
             None | Some(0) => {}
             Some(matches) => self.fetch(number * format::BLOCK_KEYS + matches.trailing_zeros(), true),
@@ -316,11 +321,51 @@ impl<D: Disk> Table<D> {
         self.fetch_bytes(place, self.footer.keys.offset + end - place)
     }
 
-    /// Announces to the device that the page of a logical offset will be read soon.
+    /// Announces to the device that pages will be read soon.
     #[cold]
-    fn will_read(&self, offset: u64) {
-        let (page, _) = page::place(offset);
-        self.disk.will_read(&self.file, page * page::BYTES as u64, page::BYTES as u64);
+    fn will_read(&self, first: u64, count: u64) {
+        let bytes = page::BYTES as u64;
+        self.disk.will_read(&self.file, first * bytes, count * bytes);
+    }
+
+    /// Announces pages in one piece: from the first to the last that is not in the cache.
+    fn announce(&self, mut pages: Range<u64>) {
+        let is_kept = |page: u64| self.pages.fetch(page as u32, 0..1);
+        while !pages.is_empty() && is_kept(pages.start) {
+            pages.start += 1;
+        }
+        while !pages.is_empty() && is_kept(pages.end - 1) {
+            pages.end -= 1;
+        }
+        if !pages.is_empty() {
+            self.will_read(pages.start, pages.end - pages.start);
+        }
+    }
+
+    /// Announces pages of values, as far as there are such.
+    fn announce_values(&self, pages: Range<u64>) {
+        let end = self.footer.values.div_ceil(page::PAYLOAD as u64);
+        self.announce(pages.start..pages.end.min(end));
+    }
+
+    /// Announces pages of keys, as far as there are such.
+    fn announce_keys(&self, pages: Range<u64>) {
+        let Span { offset, .. } = self.footer.keys;
+        let (first, end) = (page::place(offset).0, self.footer.keys.end().div_ceil(page::PAYLOAD as u64));
+        self.announce(pages.start.max(first)..pages.end.min(end));
+    }
+
+    /// Announces the values of a block's keys, if all values are of one size and these are on few pages.
+    fn announce_block_values(&self, number: u32) {
+        let footer = &self.footer;
+        let each = footer.values / u64::from(footer.entries.max(1));
+        if each * u64::from(footer.entries) == footer.values {
+            let of = |block: u32| u64::from(block) * u64::from(format::BLOCK_KEYS) * each;
+            let pages = page::place(of(number)).0..of(number + 1).div_ceil(page::PAYLOAD as u64);
+            if pages.end - pages.start <= BLOCK_PAGES_MAX {
+                self.announce_values(pages);
+            }
+        }
     }
 
     /// Prefetches `bytes` bytes at a logical offset, as far as they are in its page; false if the page is not
@@ -339,7 +384,14 @@ impl<D: Disk> Table<D> {
     /// A page, through the cache.
     #[inline]
     fn page(&self, number: u64) -> Result<PageRef> {
+        self.page_noting(number, &mut 0)
+    }
+
+    /// The same, and counts it in `reads` if the cache does not have it.
+    #[inline]
+    fn page_noting(&self, number: u64, reads: &mut u64) -> Result<PageRef> {
         self.pages.get(number as u32, |bytes| {
+            *reads += 1;
             disk::read_exact(&*self.disk, &self.file, self.name, bytes, number * page::BYTES as u64)?;
             page::check(bytes, self.name, self.sealed_as(number))
         })
