@@ -1,10 +1,20 @@
-//! Follows a guide as its readers do: saves every program of a README, runs every command, and compares the output with
-//! that in the README.
+//! Follows a guide as its readers do: saves every program, runs every command, and compares the output with that in the
+//! guide.
 //!
-//! Of the blocks in the Markdown, `c` is a program, whose first line is a comment that begins with its file name; `sh`
-//! are commands, all in one shell, in a directory of their own that looks like a checkout; `text` is what the commands
-//! before it print. Other blocks are refused, so that none is left out. What `cargo xtask install --prefix ~/.local`
-//! puts in place is there already; this command is only compared.
+//! Guides are the Markdown pages of `docs/guides` and a few READMEs. Their blocks, in order:
+//!
+//! | block | what happens |
+//! |---|---|
+//! | `c`, `cpp`, `rust`, `python` whose first line is a comment with a file name (`/* trees.c: ...`, `// src/main.rs: ...`, `# trees.py: ...`) | the file is saved in the current directory |
+//! | `python` without a file name | a piece of one program for the whole page, which runs at the end |
+//! | `sh` | commands; all blocks of a page run in one shell |
+//! | `text` | what the `sh` block before it prints |
+//!
+//! Other blocks are refused, so that none is left out. A page begins in a home directory of its own, in which
+//! `crates` and `forrest` lead to the checkout. What `cargo xtask install --prefix ~/.local` puts in place is there
+//! already; this command is only compared. New packages are in a workspace with the checkout's `Cargo.lock`, so that
+//! they build with the same versions. Where `numactl` is missing or not permitted, its command runs without it. All
+//! else is real.
 
 use std::fs;
 use std::path::Path;
@@ -12,38 +22,129 @@ use std::path::Path;
 use crate::files::{empty, link, write};
 use crate::workspace::{self, Workspace};
 
+/// Where the guides are.
+const DIRECTORY: &str = "docs/guides";
+
+/// What a page finds when it is followed.
+pub(crate) enum Given<'a> {
+    /// `~/.local`, as `cargo xtask install` fills it.
+    Prefix(&'a Path),
+    /// Programs on the path: those of a Python that has the package.
+    Python(&'a Path),
+}
+
 /// A part of a guide that is in a block.
 #[derive(Debug, PartialEq, Eq)]
 enum Block<'a> {
-    Program { file: &'a str, text: String },
+    Program {
+        file: &'a str,
+        text: String,
+    },
+    /// Part of the page's program in Python.
+    Piece(String),
     Commands(String),
     Printed(String),
 }
 
-/// Follows a guide in a home directory that is made, where `prefix` is `~/.local`.
-pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, prefix: &Path) -> Result<(), String> {
+/// The manifest of the workspace that `cargo new` adds packages to. Without it, that would be the checkout's own.
+const PACKAGES: &str = "[workspace]\nresolver = \"3\"\nexclude = [\"crates\", \"forrest\"]\n";
+
+/// The start of a shell script that follows a page. It calls cargo except for what is described above.
+const PRELUDE: &str = r#"set -eu
+trap 'echo "the command that failed: $BASH_COMMAND" >&2' ERR
+cargo() {
+    case "$1" in
+    xtask) test "$*" = "xtask install --prefix $HOME/.local" ;;
+    *) command cargo "$@" ;;
+    esac
+}
+if ! command numactl --show >/dev/null 2>&1; then
+    numactl() { while [[ $1 == -* ]]; do shift; done; "$@"; }
+fi
+save() {
+    mkdir -p "$(dirname "$2")" && cp "$HOME/.guide/$1" "$2"
+}
+"#;
+
+/// Follows every page of `docs/guides` that is for what is given, each in an empty directory `home`.
+pub(crate) fn follow_all(workspace: &Workspace, home: &Path, given: &Given) -> Result<(), String> {
+    let told = |error: std::io::Error| format!("{DIRECTORY}: {error}");
+    let mut pages = Vec::new();
+    for entry in fs::read_dir(workspace.root.join(DIRECTORY)).map_err(told)? {
+        let name = entry.map_err(told)?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".md") {
+            pages.push(format!("{DIRECTORY}/{name}"));
+        }
+    }
+    pages.sort();
+    for page in &pages {
+        let text =
+            fs::read_to_string(workspace.root.join(page)).map_err(|error| format!("{page}: {error}"))?;
+        let is_python = text.lines().any(|line| line == "```python");
+        if is_python == matches!(given, Given::Python(_)) {
+            follow(workspace, page, home, given)?;
+        }
+    }
+    Ok(())
+}
+
+/// Follows one guide, in a directory `home` that is emptied.
+pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, given: &Given) -> Result<(), String> {
+    println!("following {guide}");
     let text = fs::read_to_string(workspace.root.join(guide)).map_err(|error| format!("{guide}: {error}"))?;
     let blocks = blocks(&text).map_err(|why| format!("{guide}: {why}"))?;
+    let saved = home.join(".guide");
     empty(home)?;
-    link(prefix, &home.join(".local"))?;
+    empty(&saved)?;
+    link(&workspace.root, &home.join("forrest"))?;
     link(workspace.root.join("crates"), &home.join("crates"))?;
-    let mut script =
-        "set -eu\ncargo() { test \"$*\" = \"xtask install --prefix $HOME/.local\"; }\n".to_owned();
+    write(&home.join("Cargo.toml"), PACKAGES.as_bytes())?;
+    let lock = fs::read(workspace.root.join("Cargo.lock")).map_err(|error| format!("Cargo.lock: {error}"))?;
+    write(&home.join("Cargo.lock"), &lock)?;
+    let mut pieces = String::new();
+    let mut script = PRELUDE.to_owned();
     for (number, block) in blocks.iter().enumerate() {
         match block {
-            Block::Program { file, text } => write(&home.join(file), text.as_bytes())?,
-            Block::Commands(text) => script += &format!("exec >\"$HOME/printed.{number}\"\n{text}"),
+            Block::Program { file, text } => {
+                write(&saved.join(number.to_string()), text.as_bytes())?;
+                script += &format!("save {number} '{file}'\n");
+            }
+            Block::Piece(text) => pieces += text,
+            Block::Commands(text) => script += &format!("exec >\"$HOME/.guide/{number}\"\n{text}"),
             Block::Printed(_) => {}
         }
     }
-    write(&home.join("script"), script.as_bytes())?;
+    if !pieces.is_empty() {
+        write(&saved.join("pieces.py"), pieces.as_bytes())?;
+        script += "python3 \"$HOME/.guide/pieces.py\"\n";
+    }
+    write(&saved.join("script"), script.as_bytes())?;
     let mut shell = workspace.command("bash");
-    workspace::run(shell.arg("script").current_dir(home).env("HOME", home).env_remove("FORREST_URL"))
-        .map_err(|why| format!("{guide}: {why}"))?;
+    shell.arg(saved.join("script")).current_dir(home).env("HOME", home).env_remove("FORREST_URL");
+    // These are where they were, although the home directory is another one.
+    for (variable, directory) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+        if let (None, Some(real)) = (std::env::var_os(variable), std::env::home_dir()) {
+            shell.env(variable, real.join(directory));
+        }
+    }
+    shell.env("CARGO_TARGET_DIR", workspace.target.join("guides"));
+    match given {
+        Given::Prefix(prefix) => link(prefix, &home.join(".local"))?,
+        Given::Python(bin) => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let path = std::iter::once((*bin).to_owned()).chain(std::env::split_paths(&path));
+            shell.env(
+                "PATH",
+                std::env::join_paths(path).map_err(|error| format!("{}: {error}", bin.display()))?,
+            );
+        }
+    }
+    workspace::run(&mut shell).map_err(|why| format!("{guide}: {why}"))?;
     for (number, pair) in blocks.windows(2).enumerate() {
         if let [Block::Commands(commands), Block::Printed(expected)] = pair {
-            let name = format!("printed.{number}");
-            let printed = fs::read_to_string(home.join(&name)).map_err(|error| format!("{name}: {error}"))?;
+            let path = saved.join(number.to_string());
+            let printed =
+                fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             if printed != *expected {
                 return Err(format!("{guide}: expected\n{expected}\nbut got\n{printed}\nfrom\n{commands}"));
             }
@@ -60,13 +161,13 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>, String> {
         let Some(language) = line.strip_prefix("```") else { continue };
         let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
         let text: String = body.iter().flat_map(|line| [line, "\n"]).collect();
+        let head = body.first().copied().unwrap_or_default();
         blocks.push(match language {
-            "c" => {
-                let head = body.first().and_then(|line| line.strip_prefix("/* "));
-                let file = head.and_then(|head| head.split([':', ' ']).next());
-                let file = file.ok_or("a program does not begin with a comment that has its file name")?;
-                Block::Program { file, text }
-            }
+            "c" | "cpp" | "rust" | "python" => match file_named(head) {
+                Some(file) => Block::Program { file, text },
+                None if language == "python" => Block::Piece(text),
+                None => return Err(format!("a program in {language} begins with {head:?}, not with a comment that has its file name")),
+            },
             "sh" => Block::Commands(text),
             "text" if matches!(blocks.last(), Some(Block::Commands(_))) => Block::Printed(text),
             "text" => return Err("something is printed by no commands".to_owned()),
@@ -76,18 +177,42 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>, String> {
     Ok(blocks)
 }
 
+/// The file name at the beginning of a comment, which a colon ends. It leads nowhere but below the current directory.
+fn file_named(line: &str) -> Option<&str> {
+    let comment = ["/* ", "// ", "# "].iter().find_map(|mark| line.strip_prefix(mark))?;
+    let (file, _) = comment.split_once(':')?;
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-/".contains(letter);
+    let is_inside = !file.starts_with('/') && file.split('/').all(|part| part != "..");
+    (file.contains('.') && is_inside && file.chars().all(plain)).then_some(file)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn blocks_are_told_apart() {
-        let text =
-            "# A guide\n```c\n/* a.c: it */\nint x;\n```\nSo:\n```sh\ncc a.c\n```\n```text\nyes\n```\n";
+        let text = "# A guide\n```c\n/* a.c: it */\nint x;\n```\nSo:\n```sh\ncc a.c\n```\n```text\nyes\n```\n```python\nx = 1\n```\n";
         let program = Block::Program { file: "a.c", text: "/* a.c: it */\nint x;\n".to_owned() };
         let (commands, printed) =
             (Block::Commands("cc a.c\n".to_owned()), Block::Printed("yes\n".to_owned()));
-        assert_eq!(blocks(text), Ok(vec![program, commands, printed]));
+        assert_eq!(blocks(text), Ok(vec![program, commands, printed, Block::Piece("x = 1\n".to_owned())]));
+    }
+
+    #[test]
+    fn programs_name_their_files() {
+        for (line, file) in [
+            ("/* trees.c: stores trees */", Some("trees.c")),
+            ("// src/main.rs: stores trees", Some("src/main.rs")),
+            ("# trees.py: stores trees", Some("trees.py")),
+            ("# a note: of no file", None),
+            ("// ../up.rs: elsewhere", None),
+            ("// /etc/x.rs: elsewhere", None),
+            ("# it's.py: quoted", None),
+            ("int x;", None),
+        ] {
+            assert_eq!(file_named(line), file, "{line}");
+        }
     }
 
     #[test]
@@ -97,5 +222,26 @@ mod tests {
         {
             assert!(blocks(text).is_err(), "{text}");
         }
+    }
+
+    /// A page as its readers meet it: programs are saved where the commands before them have gone.
+    #[test]
+    fn a_page_is_followed() {
+        let workspace = Workspace::find().expect("this test runs in it");
+        let here = workspace.target.join("guide-test");
+        let page = |text: &str| {
+            let mut workspace = workspace.clone();
+            workspace.root = here.clone();
+            write(&here.join("Cargo.lock"), b"").expect("it is written");
+            write(&here.join("page.md"), text.as_bytes()).expect("it is written");
+            follow(&workspace, "page.md", &here.join("home"), &Given::Prefix(&here))
+        };
+        let text = "```sh\nmkdir place\ncd place\n```\n```python\n# in/a.py: it\n```\n\
+                    ```sh\ncat in/a.py\ncargo xtask install --prefix ~/.local\n```\n```text\n# in/a.py: it\n```\n";
+        assert_eq!(page(text), Ok(()));
+        let wrong = page("```sh\necho no\n```\n```text\nyes\n```\n").expect_err("it prints something else");
+        assert!(wrong.contains("expected\nyes") && wrong.contains("got\nno"), "{wrong}");
+        assert!(page("```sh\nfalse\n```\n").is_err());
+        assert!(page("```sh\ncargo xtask install --perfix ~/.local\n```\n").is_err());
     }
 }

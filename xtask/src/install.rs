@@ -349,9 +349,11 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     empty(&directory)?;
     put(workspace, &prefix, "dev")?;
     check(workspace, &prefix)?;
+    let (home, given) = (directory.join("home"), guide::Given::Prefix(&prefix));
     for path in required::GUIDES_C {
-        guide::follow(workspace, path, &directory.join("home"), &prefix)?;
+        guide::follow(workspace, path, &home, &given)?;
     }
+    guide::follow_all(workspace, &home, &given)?;
     let packages = match Packages::make(workspace, &directory.join("package"), "dev") {
         Ok(packages) => packages,
         Err(why) if why.starts_with("there is no ") => {

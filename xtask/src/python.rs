@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{required, setup};
+use crate::{guide, required, setup};
 
 const PACKAGE: &str = "crates/forrest-py";
 
@@ -49,6 +49,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     types.arg("--cache-dir").arg(directory.join("mypy")).args(["python/forrest", "tests", "examples"]);
     workspace::run(types.env("MYPYPATH", "tests").current_dir(&inside))?;
     workspace::run(environment.call("stubtest").arg("forrest").current_dir(&inside))?;
+    guide::follow_all(workspace, &directory.join("home"), &guide::Given::Python(&environment.bin))?;
     Ok(match compiler {
         Ok(()) => Outcome::Passed,
         Err(why) => Outcome::Skipped(format!("all passed but llds-user: {why}")),
