@@ -18,6 +18,7 @@ mod guide;
 mod install;
 mod instructions;
 mod models;
+mod msrv;
 mod mutants;
 mod others;
 mod packages;

@@ -7,7 +7,7 @@ use crate::foreign::{TESTS, with_foreign};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{
-    Failure, docs, engine, install, models, mutants, packages, page, portable, python, races, required,
+    Failure, docs, engine, install, models, msrv, mutants, packages, page, portable, python, races, required,
     setup, soak, tidy, vm,
 };
 
@@ -38,6 +38,11 @@ const STEPS: &[Step] = &[
     },
     Step { name: "mutants", does: mutants::DOES, run: mutants::step },
     Step { name: "cross", does: "compiling for AArch64, FreeBSD and macOS", run: cross },
+    Step {
+        name: "msrv",
+        does: "the libraries, built with the oldest Rust that they promise",
+        run: msrv::step,
+    },
     Step { name: "portable", does: "unit and model tests for AArch64, emulated", run: portable::step },
     Step { name: vm::NAME, does: vm::DOES, run: vm::step },
     Step { name: soak::NAME, does: soak::DOES, run: soak::step },

@@ -399,10 +399,16 @@ impl<B: AsRef<[u8]>> fmt::Display for Op<B> {
 /// assert_eq!(or_dash(Some("-")).to_string(), "\"-\"");
 /// ```
 pub fn or_dash<B: AsRef<[u8]>>(bytes: Option<B>) -> impl fmt::Display {
-    fmt::from_fn(move |f| match &bytes {
-        Some(bytes) => write!(f, "{}", quote(bytes)),
-        None => f.write_char('-'),
-    })
+    struct OrDash<B>(Option<B>);
+    impl<B: AsRef<[u8]>> fmt::Display for OrDash<B> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match &self.0 {
+                Some(bytes) => write!(f, "{}", quote(bytes)),
+                None => f.write_char('-'),
+            }
+        }
+    }
+    OrDash(bytes)
 }
 
 impl fmt::Display for Line {

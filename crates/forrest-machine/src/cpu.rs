@@ -39,32 +39,9 @@ pub fn features() -> Vec<&'static str> {
     Vec::new()
 }
 
-/// The processor's name for itself, or the system's for it; `None` if neither tells.
+/// The processor's name, as `/proc/cpuinfo` has it; `None` on systems without that file.
 pub fn model() -> Option<String> {
-    brand().or_else(|| model_in(&fs::read_to_string("/proc/cpuinfo").ok()?))
-}
-
-/// The brand string of leaves 0x8000_0002 to 4.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-fn brand() -> Option<String> {
-    use std::arch::x86_64::__cpuid;
-    const FIRST: u32 = 0x8000_0002;
-    const LAST: u32 = 0x8000_0004;
-    if __cpuid(0x8000_0000).eax < LAST {
-        return None;
-    }
-    let leaves = (FIRST..=LAST).map(__cpuid);
-    let bytes: Vec<u8> = leaves
-        .flat_map(|leaf| [leaf.eax, leaf.ebx, leaf.ecx, leaf.edx])
-        .flat_map(u32::to_le_bytes)
-        .take_while(|&byte| byte != 0)
-        .collect();
-    Some(String::from_utf8_lossy(&bytes).trim().to_owned()).filter(|name| !name.is_empty())
-}
-
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-fn brand() -> Option<String> {
-    None
+    model_in(&fs::read_to_string("/proc/cpuinfo").ok()?)
 }
 
 /// Finds a name in the text of `/proc/cpuinfo`: `model name`, or on AArch64 the numbers of maker and part.

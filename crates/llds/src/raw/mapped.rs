@@ -6,7 +6,6 @@
 
 use super::abi;
 use super::seqlock::{self, Candidate, Memory, Read, Sequence};
-use std::hint::cold_path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -152,6 +151,12 @@ struct Words {
     value_bytes: usize,
 }
 
+/// What an entry with these sizes is, if its value is no word.
+#[cold]
+fn other_than_word(sizes: u32) -> Candidate {
+    if key_bytes(sizes) == 8 { Candidate::Apart } else { Candidate::OtherKey }
+}
+
 impl Copier for Words {
     #[inline]
     fn copy(&mut self, at: *const u8) -> Candidate {
@@ -163,14 +168,8 @@ impl Copier for Words {
         }
         // One comparison for: the key has 8 bytes, the value 1 to 8, and no flag is set.
         let short = sizes.wrapping_sub(8 | 1 << KEY_BITS).rotate_right(KEY_BITS);
-        let other = || if key_bytes(sizes) == 8 { Candidate::Apart } else { Candidate::OtherKey };
-        if short >= 8 {
-            cold_path();
-            return other();
-        }
-        if !is_in_slab(at, HEAD_BYTES + 16) {
-            cold_path();
-            return other();
+        if short >= 8 || !is_in_slab(at, HEAD_BYTES + 16) {
+            return other_than_word(sizes);
         }
         // SAFETY: the value's word lies in the entry's slab, as `is_in_slab` has just checked.
         self.value = unsafe { long_word(at.add(HEAD_BYTES + 8)) };
