@@ -25,6 +25,8 @@ const CHUNK_PAIRS_MAX: usize = 1024;
 /// so the call may be repeated. A range that stays open for long keeps no files that the store has since
 /// replaced, unless it reads a snapshot.
 ///
+/// A range owns what it needs and is `Send`: it may be stored, moved to another thread, and held across an `await`.
+///
 /// ```
 /// use forrest::Db;
 ///

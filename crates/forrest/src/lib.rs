@@ -38,6 +38,7 @@
 //! | module | content |
 //! |---|---|
 //! | transaction.rs | [`Transaction`]: reads and changes at one instant |
+//! | asynchronous.rs | [`asynchronous`]: futures that wait for the device |
 //! | db.rs | [`Db`], [`Snapshot`]: opening, and operations on the whole store |
 //! | batch.rs | [`WriteBatch`]: changes that are applied together |
 //! | keyspace.rs | [`Keyspace`]: all changes |
@@ -58,6 +59,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod asynchronous;
 mod batch;
 mod builder;
 mod changes;

@@ -5,6 +5,9 @@
 use forrest::{Db, View};
 use std::path::Path;
 
+#[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../../examples/asynchronous.rs"]
+mod asynchronous;
 #[path = "../../examples/counters.rs"]
 mod counters;
 #[path = "../../examples/quick_start.rs"]
@@ -23,6 +26,16 @@ fn examples_run() {
     counters::main().expect("the counters run");
     snapshot_range::main().expect("the snapshot and the range run");
     transactions::main().expect("the transactions run");
+}
+
+/// However tasks wait, all of their changes are made, and nothing hangs.
+#[test]
+fn asynchronous_tasks_write() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let db = Db::open(directory.path().join("store").display().to_string()).expect("a store");
+    let times = asynchronous::times(&db, 10, 3).expect("the tasks write");
+    assert_eq!(times.map(|(name, _)| name), ["a call that blocks", "spawn_blocking", "Syncer"]);
+    assert_eq!(db.count(..).expect("the store is read"), 30);
 }
 
 /// A store of each home that is compiled in, for the search engine.

@@ -2,6 +2,7 @@
 
 mod ancestor;
 mod api;
+mod asynchronous;
 mod checkpoint;
 mod command;
 mod concurrency;
