@@ -479,17 +479,17 @@ pub(crate) struct BenchArgs {
     /// Fill an existing keyspace without emptying it first
     #[arg(long, aliases = ["use_existing", "use-existing-db", "use_existing_db"])]
     pub(crate) use_existing: bool,
-    /// Seed of what is done
+    /// Seed of the random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StressArgs {
-    /// Store, of which the keyspace "stress" is emptied [default: temporary]
+    /// Store; its keyspace "stress" is emptied [default: temporary]
     #[arg(value_name = "DIR")]
     pub(crate) dir: Option<String>,
-    /// How long
+    /// Seconds to run
     #[arg(long, short = 's', value_name = "N", default_value_t = 10)]
     pub(crate) seconds: u64,
     /// Threads, half of them writers [default: processors]
@@ -508,7 +508,7 @@ pub(crate) struct StressArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CrashArgs {
-    /// The store, of which the keyspace "crash" is used
+    /// The store; its keyspace "crash" is used
     #[arg(value_name = "DIR")]
     pub(crate) dir: String,
     /// Pairs that each thread writes
@@ -517,7 +517,7 @@ pub(crate) struct CrashArgs {
     /// Threads that write
     #[arg(long, short = 't', value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=999))]
     pub(crate) threads: u32,
-    /// Until killed; print each pair once acknowledged
+    /// Write until killed; print each acknowledged pair
     #[arg(long, conflicts_with = "pairs")]
     pub(crate) endless: bool,
     /// An acknowledged pair that must be there; repeatable
@@ -529,31 +529,31 @@ pub(crate) struct CrashArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options of the store; sizes as 64M or 1G")]
 pub(crate) struct StoreOptions {
-    /// Disk: all memory; the cache takes what is left
+    /// Disk: memory in total; the cache takes the rest
     #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_bytes: Option<usize>,
-    /// Disk: what was read
+    /// Disk: cache of what is read from tables
     #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
     pub(crate) cache_bytes: Option<usize>,
-    /// Disk: changes that become tables
+    /// Disk: size of a memtable
     #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
     pub(crate) memtable_bytes: Option<usize>,
-    /// Disk: a table
+    /// Disk: size of a table
     #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
     pub(crate) table_bytes: Option<usize>,
     /// Disk: hash tags for gets, true or false
     #[arg(long, global = true, value_name = "BOOL", hide_possible_values = true)]
     pub(crate) tags: Option<bool>,
-    /// Disk: threads that make and merge tables
+    /// Disk: threads for flushes and compactions
     #[arg(long, global = true, value_name = "N")]
     pub(crate) workers: Option<usize>,
-    /// Disk: the processors of these threads, as 0,1
+    /// Disk: processors of these threads, as 0,1
     #[arg(long, global = true, value_name = "CPUS", value_delimiter = ',')]
     pub(crate) worker_cpus: Vec<usize>,
-    /// Disk: files open to be read
+    /// Disk: maximum number of open table files
     #[arg(long, global = true, value_name = "N")]
     pub(crate) open_files: Option<usize>,
-    /// Memory, kernel: most memory of the store
+    /// Memory, kernel: maximum memory of the store
     #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
     pub(crate) capacity_bytes: Option<usize>,
     /// Memory, cache: auto, 1g, 2m, transparent, plain

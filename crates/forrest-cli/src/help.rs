@@ -3,12 +3,12 @@
 
 /// Of `forrest --help`.
 pub(crate) const TOP: &str = "\
-A store is a path, which keeps its data, or \"memory:\", which lives as long as
-this process: fill it, use it and dump it in one command, by --load FILE before
-any command, --dump FILE after it, or the shell. \"llds:NAME\" is a store in the
-memory of the kernel, which processes share and which outlives them, if the
-kernel module is loaded (see \"forrest doctor\"). The first command that writes
-creates the store.
+The store is one of:
+  PATH       a directory on disk; the first command that writes creates it
+  memory:    memory of this process, which ends with it: fill it by --load FILE
+             and keep it by --dump FILE, or use the shell
+  llds:NAME  memory of the kernel, which processes share and which outlives
+             them; it needs the kernel module (see \"forrest doctor\")
 
 Examples:
   forrest --db trees set oak 'Quercus robur'

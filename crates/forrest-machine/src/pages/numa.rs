@@ -2,21 +2,21 @@
 
 use std::io;
 
-/// Where pages go on a machine with several memory nodes; on others it means nothing.
+/// The memory nodes (NUMA) that pages are allocated from. It has no effect on a machine with one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Numa {
-    /// As the thread's own policy says, which by default is the node of the thread that touches a page first.
-    /// A policy set from outside (`numactl`) is respected.
+    /// The policy of the thread: by default the node of the thread that first touches a page. A policy set from
+    /// outside (`numactl`) is respected.
     #[default]
     Local,
-    /// Page by page round all nodes that have memory: every thread sees the mean latency, and the bandwidth of
-    /// all nodes is used.
+    /// All nodes that have memory, in turn, page by page. Every thread sees the mean latency, and the bandwidth
+    /// of all nodes is used.
     Interleave,
-    /// On the node with this number (`nodes` has them), and on others when that one has no memory left.
+    /// The node with this number ([`nodes`] lists them), and the others once it has no memory left.
     Node(u32),
 }
 
-/// The memory nodes of this machine, by number; `[0]` where the system does not tell.
+/// The numbers of the memory nodes of this machine; `[0]` where the system does not report them.
 pub fn nodes() -> Vec<usize> {
     let listed = ["/sys/devices/system/node/has_memory", "/sys/devices/system/node/online"]
         .into_iter()
