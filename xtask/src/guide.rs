@@ -229,13 +229,14 @@ mod tests {
     fn a_page_is_followed() {
         let workspace = Workspace::find().expect("this test runs in it");
         let here = workspace.target.join("guide-test");
-        let page = |text: &str| {
+        let page_with = |text: &str, given: Given| {
             let mut workspace = workspace.clone();
             workspace.root = here.clone();
             write(&here.join("Cargo.lock"), b"").expect("it is written");
             write(&here.join("page.md"), text.as_bytes()).expect("it is written");
-            follow(&workspace, "page.md", &here.join("home"), &Given::Prefix(&here))
+            follow(&workspace, "page.md", &here.join("home"), &given)
         };
+        let page = |text| page_with(text, Given::Prefix(&here));
         let text = "```sh\nmkdir place\ncd place\n```\n```python\n# in/a.py: it\n```\n\
                     ```sh\ncat in/a.py\ncargo xtask install --prefix ~/.local\n```\n```text\n# in/a.py: it\n```\n";
         assert_eq!(page(text), Ok(()));
@@ -243,5 +244,12 @@ mod tests {
         assert!(wrong.contains("expected\nyes") && wrong.contains("got\nno"), "{wrong}");
         assert!(page("```sh\nfalse\n```\n").is_err());
         assert!(page("```sh\ncargo xtask install --perfix ~/.local\n```\n").is_err());
+        // The pieces of a page in Python are one program.
+        write(&here.join("bin/python3"), b"#!/bin/sh\ncat \"$1\" >ran\n").expect("it is written");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(here.join("bin/python3"), mode).expect("it may be run");
+        let text = "```python\na = 1\n```\n```sh\ntrue\n```\n```python\nb = a\n```\n";
+        assert_eq!(page_with(text, Given::Python(&here.join("bin"))), Ok(()));
+        assert_eq!(fs::read_to_string(here.join("home/ran")).ok().as_deref(), Some("a = 1\nb = a\n"));
     }
 }

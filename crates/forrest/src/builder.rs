@@ -246,10 +246,11 @@ impl Builder {
         self
     }
 
-    /// Whether the REMIXes of a store on disk have a hash tag, one byte, for each key.
+    /// Whether a store on disk keeps a hash tag for each key: one byte in a REMIX, two bytes for a table that is alone
+    /// in its partition.
     ///
     /// Default: true. Why: with tags a `get` compares about one key if it finds the key, and almost none if
-    /// it does not. A store that is only scanned saves the byte without them.
+    /// it does not. A store that is only scanned saves these bytes without them.
     pub fn tags(mut self, tags: bool) -> Builder {
         self.options.tags = tags;
         self
