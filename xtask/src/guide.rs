@@ -3,21 +3,28 @@
 //!
 //! Of the blocks in the Markdown, `c` is a program, whose first line is a comment that begins with its file name; `sh`
 //! are commands, all in one shell, in a directory of their own that looks like a checkout; `text` is what the commands
-//! before it print. Other blocks are refused, so that none is left out. What `cargo xtask install --prefix ~/.local`
+//! before it print; `cmake` is a part of the project that the step `install` builds. Other blocks are refused, so that
+//! none is left out. What `cargo xtask install --prefix ~/.local`
 //! puts in place is there already; this command is only compared.
 
 use std::fs;
 use std::path::Path;
 
 use crate::files::{empty, link, write};
+use crate::required;
 use crate::workspace::{self, Workspace};
 
 /// A part of a guide that is in a block.
 #[derive(Debug, PartialEq, Eq)]
 enum Block<'a> {
-    Program { file: &'a str, text: String },
+    Program {
+        file: &'a str,
+        text: String,
+    },
     Commands(String),
     Printed(String),
+    /// Lines that are all in [`required::EXAMPLE_CMAKE`].
+    Project(String),
 }
 
 /// Follows a guide in a home directory that is made, where `prefix` is `~/.local`.
@@ -28,12 +35,13 @@ pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, prefix: &P
     link(prefix, &home.join(".local"))?;
     link(workspace.root.join("crates"), &home.join("crates"))?;
     let mut script =
-        "set -eu\ncargo() { test \"$*\" = \"xtask install --prefix $HOME/.local\"; }\n".to_owned();
+        "set -eu\ncargo() { [[ \"$*\" == \"xtask install \"?(--libraries\\ )\"--prefix $HOME/.local\" ]]; }\n".to_owned();
     for (number, block) in blocks.iter().enumerate() {
         match block {
             Block::Program { file, text } => write(&home.join(file), text.as_bytes())?,
             Block::Commands(text) => script += &format!("exec >\"$HOME/printed.{number}\"\n{text}"),
             Block::Printed(_) => {}
+            Block::Project(text) => project(workspace, text).map_err(|why| format!("{guide}: {why}"))?,
         }
     }
     write(&home.join("script"), script.as_bytes())?;
@@ -52,6 +60,16 @@ pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, prefix: &P
     Ok(())
 }
 
+/// Demands that the project of CMake, which is built, has these lines.
+fn project(workspace: &Workspace, text: &str) -> Result<(), String> {
+    let path = workspace.root.join(required::EXAMPLE_CMAKE).join("CMakeLists.txt");
+    let whole = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    match text.lines().find(|line| whole.lines().all(|other| other != *line)) {
+        None => Ok(()),
+        Some(line) => Err(format!("{} has no line {line:?}", path.display())),
+    }
+}
+
 /// The blocks of a guide, in order.
 fn blocks(text: &str) -> Result<Vec<Block<'_>>, String> {
     let mut blocks = Vec::new();
@@ -68,6 +86,7 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>, String> {
                 Block::Program { file, text }
             }
             "sh" => Block::Commands(text),
+            "cmake" => Block::Project(text),
             "text" if matches!(blocks.last(), Some(Block::Commands(_))) => Block::Printed(text),
             "text" => return Err("something is printed by no commands".to_owned()),
             other => return Err(format!("a block in {other:?} cannot be tried")),
