@@ -1,11 +1,11 @@
 //! Follows a guide as its readers do: saves every program of a README, runs every command, and compares the output with
 //! that in the README.
 //!
-//! Of the blocks in the Markdown, `c` is a program, whose first line is a comment that begins with its file name; `sh`
-//! are commands, all in one shell, in a directory of their own that looks like a checkout; `text` is what the commands
-//! before it print; `cmake` is a part of the project that the step `install` builds. Other blocks are refused, so that
-//! none is left out. What `cargo xtask install --prefix ~/.local`
-//! puts in place is there already; this command is only compared.
+//! Of the blocks in the Markdown, `c` and `cpp` are programs, whose first line is a comment that begins with its file
+//! name; `sh` are commands, all in one shell, in a directory of their own that looks like a checkout; `text` is what
+//! the commands before it print; `cmake` is a part of the project that the step `install` builds. Other blocks are
+//! refused, so that none is left out. What `cargo xtask install --prefix ~/.local` puts in place is there already; this
+//! command is only compared, with or without `--libraries`.
 
 use std::fs;
 use std::path::Path;
@@ -79,8 +79,10 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>, String> {
         let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
         let text: String = body.iter().flat_map(|line| [line, "\n"]).collect();
         blocks.push(match language {
-            "c" => {
-                let head = body.first().and_then(|line| line.strip_prefix("/* "));
+            "c" | "cpp" => {
+                let head = body
+                    .first()
+                    .and_then(|line| line.strip_prefix(if language == "c" { "/* " } else { "// " }));
                 let file = head.and_then(|head| head.split([':', ' ']).next());
                 let file = file.ok_or("a program does not begin with a comment that has its file name")?;
                 Block::Program { file, text }

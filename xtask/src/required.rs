@@ -44,7 +44,8 @@ pub(crate) const CMAKE: [&str; 2] =
     ["crates/forrest-c/cmake/ForrestConfig.cmake", "crates/forrest-c/cmake/ForrestConfigVersion.cmake.in"];
 pub(crate) const EXAMPLE_REMIXDB: &str = "crates/remixdb-c/examples/demo.c";
 /// The guides of the libraries for C, which are followed there.
-pub(crate) const GUIDES_C: &[&str] = &["crates/forrest-c/README.md", "crates/remixdb-c/README.md"];
+pub(crate) const GUIDES_C: &[&str] =
+    &["crates/forrest-c/README.md", "crates/forrest-c/CPP.md", "crates/remixdb-c/README.md"];
 /// The Python package's tests, and what they are run with.
 pub(crate) const PYTHON: &[&str] = &[
     "crates/forrest-py/tests/requirements.txt",
