@@ -402,6 +402,9 @@ fn sized(cache_mb: usize, mt_mb: usize) -> Builder {
     Db::builder().durability(DURABILITY).cache_bytes(bytes(cache_mb)).memtable_bytes(bytes(mt_mb) / 2)
 }
 
+/// Maximum size of the options of any version, in bytes. More is a mistake of the caller.
+const OPTIONS_BYTES_MAX: usize = 4096;
+
 /// The options of a program, which may have been compiled for another version of this library.
 ///
 /// # Safety
@@ -409,6 +412,9 @@ fn sized(cache_mb: usize, mt_mb: usize) -> Builder {
 unsafe fn read(options: *const RemixdbOptions, length: usize) -> Result<RemixdbOptions, String> {
     let mut own = [0; size_of::<RemixdbOptions>()];
     if !options.is_null() {
+        if length > OPTIONS_BYTES_MAX {
+            return Err(format!("options_bytes is {length}; pass sizeof(struct remixdb_options)"));
+        }
         // SAFETY: `options` is not null, checked above; so it has `length` readable bytes, by this function's
         // `# Safety`.
         let given = unsafe { std::slice::from_raw_parts(options.cast::<u8>(), length) };

@@ -105,11 +105,22 @@ static void options(const char *dir) {
         CHECK(is(ref, "key/00042", "00042") && remixdb_put(ref, "key/00042", 9, "00042", 5));
         remixdb_close(remixdb_unref(ref));
     }
+#ifdef __linux__
+    /* The first processor that this process may use. */
+    struct xdb *pinned = NULL;
+    for (uint32_t cpu = 0; pinned == NULL && cpu < 1024; cpu++) {
+        const struct remixdb_options one = {.worker_cpus_count = 1, .worker_cpus = &cpu};
+        pinned = remixdb_open_with(dir, &one, sizeof one);
+    }
+    CHECK(pinned != NULL);
+    remixdb_close(pinned);
+#endif
     const uint32_t cpus[] = {99999};
     const struct remixdb_options wrong[] = {{.no_tags = 2}, {.durability = 4}, {.workers = 257}, {.worker_cpus_count = 1},
                                             {.worker_cpus_count = 1, .worker_cpus = cpus}};
     for (size_t at = 0; at < sizeof wrong / sizeof wrong[0]; at++)
         CHECK(remixdb_open_with(dir, &wrong[at], sizeof wrong[at]) == NULL);
+    CHECK(remixdb_open_with(dir, &newer.options, SIZE_MAX) == NULL);
     newer.later = 1;
     CHECK(remixdb_open_with(dir, &newer.options, sizeof newer) == NULL);
 }
