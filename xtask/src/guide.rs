@@ -9,6 +9,7 @@
 //! | `python` without a file name | a piece of one program for the whole page, which runs at the end |
 //! | `sh` | commands; all blocks of a page run in one shell |
 //! | `text` | what the `sh` block before it prints |
+//! | `cmake` | lines of the project that the step `install` builds |
 //!
 //! Other blocks are refused, so that none is left out. A page begins in a home directory of its own, in which
 //! `crates` and `forrest` lead to the checkout. What `cargo xtask install --prefix ~/.local` puts in place is there
@@ -20,6 +21,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::files::{empty, link, write};
+use crate::required;
 use crate::workspace::{self, Workspace};
 
 /// Where the guides are.
@@ -44,6 +46,8 @@ enum Block<'a> {
     Piece(String),
     Commands(String),
     Printed(String),
+    /// Lines that are all in [`required::EXAMPLE_CMAKE`].
+    Project(String),
 }
 
 /// The manifest of the workspace that `cargo new` adds packages to. Without it, that would be the checkout's own.
@@ -54,7 +58,7 @@ const PRELUDE: &str = r#"set -eu
 trap 'echo "the command that failed: $BASH_COMMAND" >&2' ERR
 cargo() {
     case "$1" in
-    xtask) test "$*" = "xtask install --prefix $HOME/.local" ;;
+    xtask) [[ "$*" == "xtask install "?(--libraries\ )"--prefix $HOME/.local" ]] ;;
     *) command cargo "$@" ;;
     esac
 }
@@ -112,6 +116,7 @@ pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, given: &Gi
             Block::Piece(text) => pieces += text,
             Block::Commands(text) => script += &format!("exec >\"$HOME/.guide/{number}\"\n{text}"),
             Block::Printed(_) => {}
+            Block::Project(text) => project(workspace, text).map_err(|why| format!("{guide}: {why}"))?,
         }
     }
     if !pieces.is_empty() {
@@ -153,6 +158,16 @@ pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, given: &Gi
     Ok(())
 }
 
+/// Demands that the project of CMake, which is built, has these lines.
+fn project(workspace: &Workspace, text: &str) -> Result<(), String> {
+    let path = workspace.root.join(required::EXAMPLE_CMAKE).join("CMakeLists.txt");
+    let whole = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    match text.lines().find(|line| whole.lines().all(|other| other != *line)) {
+        None => Ok(()),
+        Some(line) => Err(format!("{} has no line {line:?}", path.display())),
+    }
+}
+
 /// The blocks of a guide, in order.
 fn blocks(text: &str) -> Result<Vec<Block<'_>>, String> {
     let mut blocks = Vec::new();
@@ -169,6 +184,7 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>, String> {
                 None => return Err(format!("a program in {language} begins with {head:?}, not with a comment that has its file name")),
             },
             "sh" => Block::Commands(text),
+            "cmake" => Block::Project(text),
             "text" if matches!(blocks.last(), Some(Block::Commands(_))) => Block::Printed(text),
             "text" => return Err("something is printed by no commands".to_owned()),
             other => return Err(format!("a block in {other:?} cannot be tried")),

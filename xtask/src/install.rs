@@ -5,10 +5,16 @@
 //! include/                 forrest.h, remixdb.h, llds/forrest.h
 //! lib/                     libforrest.so.VERSION, the names that lead to it, libforrest.a; libremixdb likewise
 //! lib/pkgconfig/           forrest.pc, remixdb.pc, llds.pc, which find their prefix by where they lie
+//! lib/cmake/Forrest/       the targets Forrest::forrest and others for CMake, likewise
 //! share/man/man1/          a page for each command and for each of its commands
 //! share/                   completions for bash, zsh and fish
 //! share/doc/forrest/       README, CHANGELOG, licences
 //! ```
+//!
+//! With `--libraries`, only what programs in C and C++ need: include/, lib/ and share/doc/. That builds neither the
+//! commands nor the other stores that kvbench has.
+//!
+//! Shared libraries keep no symbols but those that they export, and archives and commands have no debug information.
 //!
 //! The step `install` of `cargo xtask test` installs to a separate directory, builds programs in C with the flags from
 //! pkg-config, follows the guides ([`guide`]), and builds the programs from each package as well.
@@ -86,19 +92,41 @@ impl Library {
     }
 }
 
+/// How much is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Everything,
+    Libraries,
+}
+
+impl Extent {
+    fn commands(self) -> &'static [(&'static str, &'static str)] {
+        if self == Extent::Everything { COMMANDS } else { &[] }
+    }
+}
+
 /// `cargo xtask install`.
 pub(crate) fn install(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
-    let [option, prefix] = arguments else {
-        return Err(Failure::Usage("a prefix is needed".to_owned()));
-    };
-    if option != "--prefix" {
-        return Err(Failure::Usage(format!("unexpected argument {option:?}")));
-    }
+    let (extent, prefix) = parsed(arguments).map_err(Failure::Usage)?;
     let prefix =
         std::path::absolute(prefix).map_err(|error| Failure::Broken(format!("{prefix}: {error}")))?;
-    put(workspace, &prefix, "release").map_err(Failure::Broken)?;
+    put(workspace, &prefix, "release", extent).map_err(Failure::Broken)?;
     println!("installed to {}", prefix.display());
     Ok(())
+}
+
+/// The arguments of `install`.
+fn parsed(arguments: &[String]) -> Result<(Extent, &str), String> {
+    let (mut extent, mut prefix) = (Extent::Everything, None);
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--libraries" => extent = Extent::Libraries,
+            "--prefix" => prefix = Some(rest.next().ok_or("--prefix needs a directory")?.as_str()),
+            other => return Err(format!("unexpected argument {other:?}")),
+        }
+    }
+    Ok((extent, prefix.ok_or("--prefix DIR is needed")?))
 }
 
 /// `cargo xtask package`.
@@ -116,13 +144,13 @@ pub(crate) fn package(workspace: &Workspace, arguments: &[String]) -> Result<(),
     Ok(())
 }
 
-/// Builds, and puts everything in place. `profile` is cargo's.
-fn put(workspace: &Workspace, prefix: &Path, profile: &str) -> Result<(), String> {
+/// Builds, and puts all in place. `profile` is cargo's.
+fn put(workspace: &Workspace, prefix: &Path, profile: &str, extent: Extent) -> Result<(), String> {
     if !cfg!(target_os = "linux") {
         return Err("what is installed is laid out for Linux".to_owned());
     }
-    let built = build(workspace, profile)?;
-    for (_, command) in COMMANDS {
+    let built = build(workspace, profile, extent)?;
+    for (_, command) in extent.commands() {
         place(&built.join(command), &prefix.join("bin").join(command), 0o755)?;
         pages(workspace, &built, command, prefix)?;
     }
@@ -130,16 +158,17 @@ fn put(workspace: &Workspace, prefix: &Path, profile: &str) -> Result<(), String
         headers(&workspace.root.join("crates").join(one.package).join("include"), &prefix.join("include"))?;
         library(workspace, &built, one, prefix)?;
     }
+    cmake_files(workspace, &prefix.join("lib/cmake/Forrest"))?;
     for name in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         place(&workspace.root.join(name), &prefix.join("share/doc/forrest").join(name), 0o644)?;
     }
-    Ok(())
+    strip(workspace, prefix, extent)
 }
 
 /// Builds the files to install, and returns their directory.
-fn build(workspace: &Workspace, profile: &str) -> Result<PathBuf, String> {
+fn build(workspace: &Workspace, profile: &str, extent: Extent) -> Result<PathBuf, String> {
     let mut command = workspace.cargo(&["build", "--locked", "--profile", profile]);
-    let commands = COMMANDS.iter().map(|(package, _)| *package);
+    let commands = extent.commands().iter().map(|(package, _)| *package);
     for package in commands.chain(LIBRARIES.iter().map(|library| library.package)) {
         command.args(["--package", package]);
     }
@@ -179,6 +208,15 @@ fn library(workspace: &Workspace, built: &Path, library: &Library, prefix: &Path
         write(&to.join("pkgconfig").join(format!("{name}.pc")), config.as_bytes())?;
     }
     Ok(())
+}
+
+/// Installs what CMake finds the libraries by.
+fn cmake_files(workspace: &Workspace, to: &Path) -> Result<(), String> {
+    let [config, version_file] = required::CMAKE.map(|path| workspace.root.join(path));
+    place(&config, &to.join("ForrestConfig.cmake"), 0o644)?;
+    let template =
+        fs::read_to_string(&version_file).map_err(|error| format!("{}: {error}", version_file.display()))?;
+    write(&to.join("ForrestConfigVersion.cmake"), template.replace("@VERSION@", version()).as_bytes())
 }
 
 /// The name that programs linked with a library ask for, if it has one of its own.
@@ -234,8 +272,7 @@ impl Packages {
         let version = version();
         let tree = directory.join("tree");
         empty(&tree)?;
-        put(workspace, &tree.join("usr"), profile)?;
-        strip(workspace, &tree.join("usr"))?;
+        put(workspace, &tree.join("usr"), profile, Extent::Everything)?;
 
         let archive = directory.join(format!("forrest-{version}-{}.tar.gz", std::env::consts::ARCH));
         let mut tar = workspace.command("tar");
@@ -272,14 +309,19 @@ impl Packages {
     }
 }
 
-/// Takes out of a tree what only a debugger reads, which is most of it.
-fn strip(workspace: &Workspace, tree: &Path) -> Result<(), String> {
-    let mut strip = workspace.command("strip");
-    strip.arg("--strip-debug").args(COMMANDS.iter().map(|(_, name)| tree.join("bin").join(name)));
-    for library in LIBRARIES {
-        strip.args([library.archive(), library.whole()].map(|name| tree.join("lib").join(name)));
+/// Takes out of a tree what only a debugger reads, which is most of it. Archives keep what a linker needs.
+fn strip(workspace: &Workspace, tree: &Path, extent: Extent) -> Result<(), String> {
+    if !setup::on_path("strip") {
+        println!("not stripped: there is no strip");
+        return Ok(());
     }
-    workspace::run(&mut strip)
+    let run =
+        |how: &str, files: Vec<PathBuf>| workspace::run(workspace.command("strip").arg(how).args(files));
+    let lib = tree.join("lib");
+    run("--strip-unneeded", LIBRARIES.iter().map(|library| lib.join(library.whole())).collect())?;
+    let archives = LIBRARIES.iter().map(|library| lib.join(library.archive()));
+    let commands = extent.commands().iter().map(|(_, name)| tree.join("bin").join(name));
+    run("--strip-debug", archives.chain(commands).collect())
 }
 
 /// The control file of the Debian package.
@@ -347,8 +389,9 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     let directory = workspace.target.join("install");
     let prefix = directory.join("prefix");
     empty(&directory)?;
-    put(workspace, &prefix, "dev")?;
+    put(workspace, &prefix, "dev", Extent::Everything)?;
     check(workspace, &prefix)?;
+    let without_cmake = cmake(workspace, &prefix, &directory.join("cmake"))?;
     let (home, given) = (directory.join("home"), guide::Given::Prefix(&prefix));
     for path in required::GUIDES_C {
         guide::follow(workspace, path, &home, &given)?;
@@ -373,7 +416,24 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     makepkg.args(["-c", script]).current_dir(&packages.arch).env("srcdir", &source).env("pkgdir", &root);
     workspace::run(&mut makepkg)?;
     check(workspace, &root.join("usr"))?;
-    Ok(Outcome::Passed)
+    Ok(without_cmake.map_or(Outcome::Passed, |why| Outcome::Skipped(format!("all passed but CMake: {why}"))))
+}
+
+/// Builds a project of CMake that finds the installed libraries, and runs its programs. Returns why not, if it cannot.
+fn cmake(workspace: &Workspace, prefix: &Path, build: &Path) -> Result<Option<String>, String> {
+    if let Err(why) = setup::programs(workspace, &[("cmake", "cmake"), ("c++", "g++")]) {
+        return Ok(Some(why));
+    }
+    empty(build)?;
+    let mut configure = workspace.command("cmake");
+    configure.arg("-S").arg(workspace.root.join(required::EXAMPLE_CMAKE)).arg("-B").arg(build);
+    workspace::run(configure.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display())))?;
+    workspace::run(workspace.command("cmake").arg("--build").arg(build))?;
+    for program in ["first", "first_static", "trees", "remixdb_demo"] {
+        let store = build.join(format!("store-{program}"));
+        workspace::run(workspace.command(build.join(program)).arg(store).env_remove("LD_LIBRARY_PATH"))?;
+    }
+    Ok(None)
 }
 
 /// Installs the Debian package into a system that has nothing else, uses it, and removes it.
@@ -504,12 +564,20 @@ mod tests {
         assert_eq!(soname_told(" 0x01 (NEEDED)  Shared library: [libc.so.6]\n"), None);
     }
 
+    fn arguments(given: &[&str]) -> Vec<String> {
+        given.iter().map(|one| (*one).to_owned()).collect()
+    }
+
     #[test]
-    fn only_a_prefix_is_taken() {
+    fn only_a_prefix_and_an_extent_are_taken() {
         let workspace = Workspace::find().expect("this test runs in it");
-        for arguments in [&[][..], &["--prefix"], &["--perfix", "x"], &["--prefix", "x", "y"]] {
-            let arguments: Vec<String> = arguments.iter().map(|one| (*one).to_owned()).collect();
-            assert!(matches!(install(&workspace, &arguments), Err(Failure::Usage(_))), "{arguments:?}");
+        for wrong in [&[][..], &["--prefix"], &["--perfix", "x"], &["--prefix", "x", "y"], &["--libraries"]] {
+            let given = arguments(wrong);
+            assert!(matches!(install(&workspace, &given), Err(Failure::Usage(_))), "{wrong:?}");
+        }
+        assert_eq!(parsed(&arguments(&["--prefix", "x"])), Ok((Extent::Everything, "x")));
+        for given in [["--libraries", "--prefix", "x"], ["--prefix", "x", "--libraries"]] {
+            assert_eq!(parsed(&arguments(&given)), Ok((Extent::Libraries, "x")));
         }
     }
 }

@@ -111,7 +111,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "install",
-        arguments: "--prefix DIR",
+        arguments: "[--libraries] --prefix DIR",
         does: "the commands, libraries, headers, manual pages and completions below DIR",
         run: install::install,
     },
@@ -199,6 +199,9 @@ fn help_of(command: &Command) -> String {
             );
         }
         soak::NAME => help += "\nIt takes an hour by default; CI runs two minutes.\n",
+        "install" => {
+            help += "\n--libraries leaves the commands out: only what programs in C and C++ need, which builds in a minute or two.\n";
+        }
         "package" => help += "\nDIR defaults to target/package. Needs dpkg-deb, tar, sha256sum and strip.\n",
         "fuzz" => help += &fuzz::help(),
         vm::NAME => help += &vm::help(),

@@ -38,9 +38,14 @@ pub(crate) const API_C: &str = "crates/forrest-c/tests/c/api.c";
 pub(crate) const EXAMPLES_C: &[&str] = &[EXAMPLE_C, EXAMPLE_LLDS, EXAMPLE_REMIXDB];
 pub(crate) const EXAMPLE_C: &str = "crates/forrest-c/examples/first.c";
 pub(crate) const EXAMPLE_LLDS: &str = "crates/forrest-c/examples/llds.c";
+/// A project of CMake, which is built against them as well, and the files by which CMake finds them.
+pub(crate) const EXAMPLE_CMAKE: &str = "crates/forrest-c/examples/cmake";
+pub(crate) const CMAKE: [&str; 2] =
+    ["crates/forrest-c/cmake/ForrestConfig.cmake", "crates/forrest-c/cmake/ForrestConfigVersion.cmake.in"];
 pub(crate) const EXAMPLE_REMIXDB: &str = "crates/remixdb-c/examples/demo.c";
 /// The guides of the libraries for C, which are followed there.
-pub(crate) const GUIDES_C: &[&str] = &["crates/forrest-c/README.md", "crates/remixdb-c/README.md"];
+pub(crate) const GUIDES_C: &[&str] =
+    &["crates/forrest-c/README.md", "crates/forrest-c/CPP.md", "crates/remixdb-c/README.md"];
 /// The Python package's tests, and what they are run with.
 pub(crate) const PYTHON: &[&str] = &[
     "crates/forrest-py/tests/requirements.txt",
@@ -99,10 +104,11 @@ mod tests {
             OPTIONS,
             SOAK,
             README,
+            EXAMPLE_CMAKE,
             PROCESS_CONFIG,
             DEBUG_CONFIG,
         ];
-        let lists = [&files, MODELS, MODULE, PYTHON, EXAMPLES_C, GUIDES_C].into_iter().flatten();
+        let lists = [&files, &CMAKE[..], MODELS, MODULE, PYTHON, EXAMPLES_C, GUIDES_C].into_iter().flatten();
         for path in lists.chain(LOOM.iter().map(|loom| &loom.file)) {
             assert_eq!(demand(&workspace, path), Ok(()));
         }

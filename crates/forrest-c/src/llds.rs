@@ -3,6 +3,9 @@
 //! home. New programs use `include/forrest.h`, which has more: keys of any bytes, order, batches, error
 //! messages.
 //!
+//! The hash of llds's library, `ft_MurmurHash64A`, is inline in that header, so all symbols of this library begin with
+//! `forrest_`.
+//!
 //! A process has one store for each URL, even if `forrest_alloc` is called several times. The ancestor's
 //! store was in the kernel, and each thread of a program opened its own handle to it. Keys are written as 8
 //! bytes, big endian, so other programs that read the store see them in numeric order.
@@ -15,7 +18,7 @@ use crate::value::hand_over;
 use forrest_base::lock;
 use forrest_machine::origin::Origin;
 use std::env::{self, VarError};
-use std::ffi::{c_int, c_long, c_uint, c_void};
+use std::ffi::{c_int, c_long, c_void};
 use std::io::Write;
 use std::ptr;
 use std::sync::{Arc, Mutex, Weak};
@@ -225,70 +228,4 @@ fn answer(key: u64, body: impl FnOnce(&mut LldsEntry) -> Result<c_int, Failure>)
     // SAFETY: `memory` has `size_of::<LldsEntry>()` bytes, newly allocated, and `malloc` aligns them for `LldsEntry`.
     unsafe { memory.write(entry) };
     memory
-}
-
-/// A hash of `len` bytes, from which programs make keys: MurmurHash64A, which Austin Appleby put into the
-/// public domain. It is the same on every machine: words are little endian. 0 if `len` is negative, or `key`
-/// is null and `len` is not 0.
-///
-/// # Safety
-/// - `key` is null or has `len` readable bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ft_MurmurHash64A(key: *const c_void, len: c_int, seed: c_uint) -> u64 {
-    let key = match usize::try_from(len) {
-        Ok(0) => &[],
-        // SAFETY: `key` is not null, and so has `len` readable bytes, as the Safety section demands. `len`
-        // fits `c_int`, so it is no longer than a slice may be.
-        Ok(len) if !key.is_null() => unsafe { std::slice::from_raw_parts(key.cast(), len) },
-        _ => return 0,
-    };
-    murmur(key, seed.into())
-}
-
-/// MurmurHash64A: mixes eight bytes at a time into the hash, and the rest as one smaller number.
-fn murmur(key: &[u8], seed: u64) -> u64 {
-    const M: u64 = 0xc6a4_a793_5bd1_e995;
-    const R: u32 = 47;
-    let shifted = |x: u64| x ^ x >> R;
-    let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-    let (words, rest) = key.as_chunks::<8>();
-    let mut hash = seed ^ (key.len() as u64).wrapping_mul(M);
-    for word in words {
-        hash ^= shifted(u64::from_le_bytes(*word).wrapping_mul(M)).wrapping_mul(M);
-        hash = hash.wrapping_mul(M);
-    }
-    if !rest.is_empty() {
-        hash = (hash ^ number(rest)).wrapping_mul(M);
-    }
-    shifted(shifted(hash).wrapping_mul(M))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The verification code that SMHasher publishes for this hash: the hash of the hashes of the keys 0; 0
-    /// 1; 0 1 2; ... of up to 255 bytes with falling seeds. The test places the keys at all alignments.
-    #[test]
-    fn the_hash_is_the_published_one() {
-        let hashes: Vec<u8> = (0..256_usize)
-            .flat_map(|len| {
-                let bytes: Vec<u8> = std::iter::repeat_n(0, len % 8).chain(0..=254).collect();
-                let key = bytes[len % 8..].as_ptr().cast();
-                // SAFETY: `bytes` has 255 bytes after the first `len % 8`, and `len <= 255`.
-                unsafe { ft_MurmurHash64A(key, len as c_int, 256 - len as c_uint) }.to_le_bytes()
-            })
-            .collect();
-        assert_eq!(murmur(&hashes, 0) as u32, 0x1f0d_3804);
-    }
-
-    #[test]
-    fn what_is_no_key_is_not_read() {
-        // SAFETY: a null pointer, and a pointer with a length of at most 0, need no readable bytes.
-        unsafe {
-            assert_eq!(ft_MurmurHash64A(ptr::null(), 1, 7), 0);
-            assert_eq!(ft_MurmurHash64A(ptr::dangling(), -1, 7), 0);
-            assert_eq!(ft_MurmurHash64A(ptr::null(), 0, 7), murmur(b"", 7));
-        }
-    }
 }

@@ -81,8 +81,8 @@ impl Readers {
         let plain = several.then(|| runs.order(false)).transpose()?;
         Ok(Readers {
             runs: runs.clone(),
-            partition: runs.partition(order.as_ref()),
-            plain: plain.as_ref().map(|plain| runs.partition(Some(plain))),
+            partition: runs.partition(order.as_ref())?,
+            plain: plain.as_ref().map(|plain| runs.partition(Some(plain))).transpose()?,
             plain_bytes: plain.as_ref().map(Order::memory_bytes),
             order,
         })
@@ -193,7 +193,7 @@ impl Sorted {
 fn conform(directory: &Path, count: usize, seed: u64) -> Answer<()> {
     const KEYS: u64 = 4_000;
     let pairs = Pairs::new(seed ^ 0xC0F0);
-    let mut runs = Runs::create(directory, CACHE_BYTES_MIN as usize)?;
+    let mut runs = Runs::open(directory, CACHE_BYTES_MIN as usize)?;
     let mut all = BTreeMap::new();
     for run in 0..count as u64 {
         let chosen = (0..KEYS).filter(|&number| mix(seed ^ mix(number ^ run << 32)).is_multiple_of(3));
@@ -240,7 +240,7 @@ impl Data {
 
     fn write(&self, directory: &Path, report: Report<'_>) -> Answer<Runs> {
         let bytes = (self.places.len() as u64 * PAIR_BYTES * CACHE_SHARE).max(CACHE_BYTES_MIN);
-        let mut runs = Runs::create(directory, bytes as usize)?;
+        let mut runs = Runs::open(directory, bytes as usize)?;
         for run in 0..self.runs {
             report(format!("write {}%", run * 100 / self.runs));
             let own =
@@ -402,7 +402,7 @@ impl Arm<'_> {
 
     /// Whether a REMIX that was made from an older one shows what there is.
     fn check_order(&self, order: &Order) -> Answer<()> {
-        let mut cursor = self.runs.partition(Some(order)).cursor()?;
+        let mut cursor = self.runs.partition(Some(order))?.cursor()?;
         self.data.sorted.check_walk(&mut cursor, self.job.seed, "rebuilt")
     }
 }

@@ -26,6 +26,25 @@
 #define REMIXDB_MAX_BYTES 65500
 
 /**
+ * A put or delete has returned when it is in memory, as in RemixDB. It is passed to the operating system within
+ * about a tenth of a second, or as soon as 256 KiB wait: the end of the process loses no more. `remixdb_sync`
+ * makes it survive a power cut, and `remixdb_close` the end of the process. After any crash, the store has the
+ * state after some put or delete, and everything before that one. The default.
+ */
+#define REMIXDB_DURABILITY_MEMORY 1
+
+/**
+ * A put or delete has returned when it was passed to the operating system: it survives the end of the process, however
+ * that ends. Each takes a system call, so it takes more than twice as long.
+ */
+#define REMIXDB_DURABILITY_BUFFERED 2
+
+/**
+ * A put or delete has returned when the device has reported it stored: it survives a power cut.
+ */
+#define REMIXDB_DURABILITY_SYNC 3
+
+/**
  * A position in the order of keys: at a pair, or at none. One thread at a time may use it.
  */
 struct xdb_iter;
@@ -40,6 +59,49 @@ struct xdb_ref;
  */
 struct xdb;
 
+/**
+ * How `remixdb_open_with` opens a store. A field that is 0 or null has its default, so that this is enough:
+ *
+ *     struct remixdb_options options = {0};
+ *     options.workers = 2;
+ *
+ * Later versions of the library may add fields at the end.
+ */
+struct remixdb_options {
+  /**
+   * Size of the page cache in MiB. Default: 256.
+   */
+  size_t cache_mb;
+  /**
+   * Size of two memtables in MiB: one takes changes while the other becomes tables. Default: 128.
+   */
+  size_t mt_mb;
+  /**
+   * 1: keep no byte of hash for each key, as `remixdb_open_compact`. That takes the least space, and makes
+   * `remixdb_get` and `remixdb_probe` slower. Default: keep them.
+   */
+  uint32_t no_tags;
+  /**
+   * What a put or delete survives once it has returned: one of `REMIXDB_DURABILITY_MEMORY` to
+   * `REMIXDB_DURABILITY_SYNC`. Default: `REMIXDB_DURABILITY_MEMORY`.
+   */
+  uint32_t durability;
+  /**
+   * Maximum number of threads that write and merge tables in the background; 1 to 256. Default: the number of
+   * processors in `worker_cpus`, or that the process may use, at most 4.
+   */
+  uint32_t workers;
+  /**
+   * Length of `worker_cpus`.
+   */
+  uint32_t worker_cpus_count;
+  /**
+   * Numbers of the processors that these threads may run on. The process must be allowed to use them. Default: all
+   * that it may use. (RemixDB pins its threads to the last four; here the system places them.)
+   */
+  const uint32_t *worker_cpus;
+};
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -49,6 +111,9 @@ extern "C" {
  * MiB, and `mt_mb` that of two memtables: one takes changes while the other becomes tables. `tags`: keep a byte
  * of hash for each key, which makes `remixdb_get` and `remixdb_probe` faster. Returns null, and prints the reason
  * on standard error, if the store cannot be opened or is open already. Close it with `remixdb_close`.
+ *
+ * A put or delete survives the end of the process and a power cut only after `remixdb_sync`: see
+ * `REMIXDB_DURABILITY_MEMORY`. `remixdb_open_with` opens a store with another level.
  *
  * # Safety
  * - `dir` is null, or ends with a zero byte.
@@ -65,6 +130,20 @@ struct xdb *remixdb_open(const char *dir,
  * - As `remixdb_open`.
  */
 struct xdb *remixdb_open_compact(const char *dir, size_t cache_mb, size_t mt_mb);
+
+/**
+ * Like `remixdb_open`, with options. `options_bytes` is `sizeof(struct remixdb_options)`. If `options` is null, all
+ * have their defaults. Returns null, and prints the reason on standard error, also for a value that an option does not
+ * take, and for an option that this version of the library does not have.
+ *
+ * # Safety
+ * - `dir` is null, or ends with a zero byte.
+ * - `options` is null, or has `options_bytes` readable bytes, and its `worker_cpus` is null, or has
+ *   `worker_cpus_count` readable numbers.
+ */
+struct xdb *remixdb_open_with(const char *dir,
+                              const struct remixdb_options *options,
+                              size_t options_bytes);
 
 /**
  * Closes a store. All refs must have been given back before. An iterator that was not destroyed keeps the

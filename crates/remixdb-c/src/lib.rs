@@ -7,7 +7,7 @@
 //! [`REMIXDB_MAX_BYTES`] is accepted or returned. Everything else is as in the library `forrest`. New
 //! programs should use libforrest, which has more functions and reports errors.
 
-use forrest::{Cursor, Db};
+use forrest::{Builder, Cursor, Db, Durability};
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -15,6 +15,48 @@ use std::ptr;
 /// Maximum length of a key and its value together, in bytes. A buffer of this size has room for any key and
 /// for any value.
 pub const REMIXDB_MAX_BYTES: u32 = 65500;
+
+/// A put or delete has returned when it is in memory, as in RemixDB. It is passed to the operating system within
+/// about a tenth of a second, or as soon as 256 KiB wait: the end of the process loses no more. `remixdb_sync`
+/// makes it survive a power cut, and `remixdb_close` the end of the process. After any crash, the store has the
+/// state after some put or delete, and everything before that one. The default.
+pub const REMIXDB_DURABILITY_MEMORY: u32 = 1;
+
+/// A put or delete has returned when it was passed to the operating system: it survives the end of the process, however
+/// that ends. Each takes a system call, so it takes more than twice as long.
+pub const REMIXDB_DURABILITY_BUFFERED: u32 = 2;
+
+/// A put or delete has returned when the device has reported it stored: it survives a power cut.
+pub const REMIXDB_DURABILITY_SYNC: u32 = 3;
+
+/// How `remixdb_open_with` opens a store. A field that is 0 or null has its default, so that this is enough:
+///
+///     struct remixdb_options options = {0};
+///     options.workers = 2;
+///
+/// Later versions of the library may add fields at the end.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct RemixdbOptions {
+    /// Size of the page cache in MiB. Default: 256.
+    pub cache_mb: usize,
+    /// Size of two memtables in MiB: one takes changes while the other becomes tables. Default: 128.
+    pub mt_mb: usize,
+    /// 1: keep no byte of hash for each key, as `remixdb_open_compact`. That takes the least space, and makes
+    /// `remixdb_get` and `remixdb_probe` slower. Default: keep them.
+    pub no_tags: u32,
+    /// What a put or delete survives once it has returned: one of `REMIXDB_DURABILITY_MEMORY` to
+    /// `REMIXDB_DURABILITY_SYNC`. Default: `REMIXDB_DURABILITY_MEMORY`.
+    pub durability: u32,
+    /// Maximum number of threads that write and merge tables in the background; 1 to 256. Default: the number of
+    /// processors in `worker_cpus`, or that the process may use, at most 4.
+    pub workers: u32,
+    /// Length of `worker_cpus`.
+    pub worker_cpus_count: u32,
+    /// Numbers of the processors that these threads may run on. The process must be allowed to use them. Default: all
+    /// that it may use. (RemixDB pins its threads to the last four; here the system places them.)
+    pub worker_cpus: *const u32,
+}
 
 /// An open store.
 #[derive(Debug)]
@@ -36,6 +78,9 @@ pub struct Iter(Cursor);
 /// of hash for each key, which makes `remixdb_get` and `remixdb_probe` faster. Returns null, and prints the reason
 /// on standard error, if the store cannot be opened or is open already. Close it with `remixdb_close`.
 ///
+/// A put or delete survives the end of the process and a power cut only after `remixdb_sync`: see
+/// `REMIXDB_DURABILITY_MEMORY`. `remixdb_open_with` opens a store with another level.
+///
 /// # Safety
 /// - `dir` is null, or ends with a zero byte.
 #[unsafe(no_mangle)]
@@ -46,7 +91,7 @@ pub unsafe extern "C" fn remixdb_open(
     tags: bool,
 ) -> *mut Xdb {
     // SAFETY: `dir` is null or zero-terminated, by this function's `# Safety`.
-    guard(ptr::null_mut(), || unsafe { open(dir, cache_mb, mt_mb, tags) })
+    guard(ptr::null_mut(), || unsafe { open(dir, sized(cache_mb, mt_mb).tags(tags)) })
 }
 
 /// Like `remixdb_open`, but takes the least space: no tags.
@@ -56,7 +101,36 @@ pub unsafe extern "C" fn remixdb_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_open_compact(dir: *const c_char, cache_mb: usize, mt_mb: usize) -> *mut Xdb {
     // SAFETY: `dir` is null or zero-terminated, by this function's `# Safety`.
-    guard(ptr::null_mut(), || unsafe { open(dir, cache_mb, mt_mb, false) })
+    guard(ptr::null_mut(), || unsafe { open(dir, sized(cache_mb, mt_mb).tags(false)) })
+}
+
+/// Like `remixdb_open`, with options. `options_bytes` is `sizeof(struct remixdb_options)`. If `options` is null, all
+/// have their defaults. Returns null, and prints the reason on standard error, also for a value that an option does not
+/// take, and for an option that this version of the library does not have.
+///
+/// # Safety
+/// - `dir` is null, or ends with a zero byte.
+/// - `options` is null, or has `options_bytes` readable bytes, and its `worker_cpus` is null, or has
+///   `worker_cpus_count` readable numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn remixdb_open_with(
+    dir: *const c_char,
+    options: *const RemixdbOptions,
+    options_bytes: usize,
+) -> *mut Xdb {
+    guard(ptr::null_mut(), || {
+        // SAFETY: `options` is null or has `options_bytes` readable bytes, by this function's `# Safety`.
+        let chosen = unsafe { read(options, options_bytes) };
+        // SAFETY: `worker_cpus` is null or has as many numbers as it says, by this function's `# Safety`.
+        match chosen.and_then(|options| unsafe { builder(&options) }) {
+            // SAFETY: `dir` is null or zero-terminated, by this function's `# Safety`.
+            Ok(builder) => unsafe { open(dir, builder) },
+            Err(why) => {
+                eprintln!("remixdb: {why}");
+                None
+            }
+        }
+    })
 }
 
 /// Closes a store. All refs must have been given back before. An iterator that was not destroyed keeps the
@@ -319,11 +393,85 @@ fn guard<T: Copy>(failed: T, body: impl FnOnce() -> Option<T>) -> T {
     catch_unwind(AssertUnwindSafe(body)).ok().flatten().unwrap_or(failed)
 }
 
+/// The level at which programs that were written for RemixDB expect to write.
+const DURABILITY: Durability = Durability::Memory;
+
+/// A builder with these sizes, in MiB: of the page cache, and of two memtables.
+fn sized(cache_mb: usize, mt_mb: usize) -> Builder {
+    let bytes = |mib: usize| mib.max(1).saturating_mul(1 << 20);
+    Db::builder().durability(DURABILITY).cache_bytes(bytes(cache_mb)).memtable_bytes(bytes(mt_mb) / 2)
+}
+
+/// Maximum size of the options of any version, in bytes. More is a mistake of the caller.
+const OPTIONS_BYTES_MAX: usize = 4096;
+
+/// The options of a program, which may have been compiled for another version of this library.
+///
+/// # Safety
+/// - `options` is null, or has `length` readable bytes.
+unsafe fn read(options: *const RemixdbOptions, length: usize) -> Result<RemixdbOptions, String> {
+    let mut own = [0; size_of::<RemixdbOptions>()];
+    if !options.is_null() {
+        if length > OPTIONS_BYTES_MAX {
+            return Err(format!("options_bytes is {length}; pass sizeof(struct remixdb_options)"));
+        }
+        // SAFETY: `options` is not null, checked above; so it has `length` readable bytes, by this function's
+        // `# Safety`.
+        let given = unsafe { std::slice::from_raw_parts(options.cast::<u8>(), length) };
+        let (known, later) = given.split_at(length.min(own.len()));
+        if later.iter().any(|byte| *byte != 0) {
+            return Err(format!(
+                "the program sets an option that this library does not have: its options have {length} bytes, and those \
+                 of this library {}; install a newer library, or compile the program with this one's remixdb.h",
+                own.len()
+            ));
+        }
+        own[..known.len()].copy_from_slice(known);
+    }
+    // SAFETY: all bytes are set, and the fields are numbers and a pointer, for which any bytes are valid.
+    Ok(unsafe { std::mem::transmute::<[u8; size_of::<RemixdbOptions>()], RemixdbOptions>(own) })
+}
+
+/// The builder of these options.
+///
+/// # Safety
+/// - `worker_cpus` is null, or has `worker_cpus_count` readable numbers.
+unsafe fn builder(options: &RemixdbOptions) -> Result<Builder, String> {
+    let or = |given: usize, default: usize| if given == 0 { default } else { given };
+    let mut builder = sized(or(options.cache_mb, 256), or(options.mt_mb, 128));
+    builder = match options.no_tags {
+        0 => builder.tags(true),
+        1 => builder.tags(false),
+        other => return Err(format!("the option no_tags is {other}; it is 0 or 1")),
+    };
+    builder = match options.durability {
+        0 => builder,
+        REMIXDB_DURABILITY_MEMORY => builder.durability(Durability::Memory),
+        REMIXDB_DURABILITY_BUFFERED => builder.durability(Durability::Buffered),
+        REMIXDB_DURABILITY_SYNC => builder.durability(Durability::Sync),
+        other => return Err(format!("the option durability is {other}; it is one of REMIXDB_DURABILITY_*")),
+    };
+    if options.workers > 0 {
+        builder = builder.workers(options.workers as usize);
+    }
+    match (options.worker_cpus.is_null(), options.worker_cpus_count) {
+        (_, 0) => Ok(builder),
+        (true, count) => Err(format!("the option worker_cpus is null, and worker_cpus_count is {count}")),
+        (false, count) => {
+            // SAFETY: `worker_cpus` is not null, checked on this line; so it has this many numbers, by this function's
+            // `# Safety`.
+            let cpus = unsafe { std::slice::from_raw_parts(options.worker_cpus, count as usize) };
+            let cpus: Vec<usize> = cpus.iter().map(|cpu| *cpu as usize).collect();
+            Ok(builder.worker_cpus(&cpus))
+        }
+    }
+}
+
 /// Opens a store.
 ///
 /// # Safety
 /// - `dir` is null, or ends with a zero byte.
-unsafe fn open(dir: *const c_char, cache_mb: usize, mt_mb: usize, tags: bool) -> Option<*mut Xdb> {
+unsafe fn open(dir: *const c_char, builder: Builder) -> Option<*mut Xdb> {
     if dir.is_null() {
         eprintln!("remixdb: the directory is null");
         return None;
@@ -336,9 +484,6 @@ unsafe fn open(dir: *const c_char, cache_mb: usize, mt_mb: usize, tags: bool) ->
     };
     // A path that looks like the URL of another home is a directory here.
     let path = if forrest::directory(dir).is_some() { dir.to_owned() } else { format!("./{dir}") };
-    let bytes = |mib: usize| mib.max(1).saturating_mul(1 << 20);
-    // One takes changes while the other becomes tables.
-    let builder = Db::builder().cache_bytes(bytes(cache_mb)).memtable_bytes(bytes(mt_mb) / 2).tags(tags);
     match builder.open(&path) {
         Ok(db) => Some(Box::into_raw(Box::new(Xdb(db)))),
         Err(error) => {

@@ -55,6 +55,11 @@ fn every_function_does_what_the_header_says() {
 }
 
 #[test]
+fn each_level_keeps_what_the_header_says() {
+    prints(Language::C, "tests/c/levels.c", &[], "all is as it should be\n");
+}
+
+#[test]
 fn the_demo_runs() {
     let walked = "elm: Ulmus glabra\noak: Quercus robur\n";
     let expected = format!(
@@ -73,6 +78,7 @@ fn a_demo_runs_in_cpp() {
 const STRESS: Checker = ("examples/stress.c", &["3", "10000", "1000"], "every answer was right\n");
 const CRASH: Checker =
     ("examples/crash.c", &["10", "2000", "500"], "nothing synced was lost, nothing was torn\n");
+const ROUNDS: Checker = ("examples/rounds.c", &["16", "16", "9", "9", "9", "2"], "stale=0\n");
 type Checker = (&'static str, &'static [&'static str], &'static str);
 
 #[test]
@@ -85,6 +91,23 @@ fn nothing_synced_is_lost_by_kills() {
     passes(CRASH, &[]);
 }
 
+/// A new store has no stale values; those of an earlier run are found, and fewer from round to round.
+#[test]
+fn rounds_use_an_existing_store_again() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let stale = || {
+        let mut program = build(Language::C, "examples/rounds.c", &["-pthread"], directory.path())?;
+        let printed = run(program.args(["16", "16", "9", "9", "30", "2"]));
+        let counts: Vec<u64> =
+            printed.lines().map(|line| line.rsplit_once("stale=")?.1.parse().ok()).collect::<Option<_>>()?;
+        assert_eq!(counts.len(), 30, "{printed}");
+        Some(counts)
+    };
+    let (Some(first), Some(second)) = (stale(), stale()) else { return };
+    assert!(first.iter().all(|count| *count == 0), "{first:?}");
+    assert!(second[0] > 0 && second[29] == 0, "{second:?}");
+}
+
 /// A library that loses a put now and then is detected.
 #[test]
 fn losses_are_found() {
@@ -94,7 +117,7 @@ fn losses_are_found() {
     }
     let lossy = own("tests/c/lossy.c");
     let flags = ["-Wl,--wrap=remixdb_put", lossy.to_str().expect("the path is text")];
-    for (checker, told) in [(STRESS, "stress.c"), (CRASH, "crash.c")] {
+    for (checker, told) in [(STRESS, "stress.c"), (CRASH, "crash.c"), (ROUNDS, "rounds.c")] {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let Some(mut program) = checking(checker, &flags, directory.path()) else { return };
         let output = program.output().expect("it runs");

@@ -171,6 +171,8 @@ impl<D: Disk> Spend for Core<D> {
     fn spend(&self, bytes: usize) -> Result<()> {
         self.rate.spend(bytes, || {
             self.check_open()?;
+            // A failure stops the log, which is checked below.
+            let _ = self.write_queue();
             // ORDERING: no other data depends on it.
             let is_waited_for = !self.is_flushing.load(Ordering::Relaxed) && self.backlog_bytes() > 0;
             // What is under way when the store stops keeps it from being resumed.

@@ -33,7 +33,7 @@
 //! | disk/ | the interface to the operating system |
 //!
 //! Outside of this order are, with the feature `simulated`, decoders.rs, which gives arbitrary bytes to the
-//! decoders; and with the feature `parts`, parts/, which exposes the engine's runs for measurements.
+//! decoders; and with the feature `parts`, parts/, which is the REMIX by itself.
 //!
 //! docs/durability.md states the guarantees, docs/decisions/0003 the reasons for the design.
 

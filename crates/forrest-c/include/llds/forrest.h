@@ -29,6 +29,37 @@
 #endif
 
 /**
+ * A hash of `len` bytes, from which programs make keys: MurmurHash64A, which Austin Appleby put into the
+ * public domain. It is the same on every machine: words are little endian. 0 if `len` is negative, or `key`
+ * is null and `len` is not 0.
+ *
+ * # Safety
+ * - `key` is null or has `len` readable bytes.
+ */
+static inline uint64_t ft_MurmurHash64A(const void *key, int len, unsigned int seed) {
+    const uint64_t multiplier = UINT64_C(0xc6a4a7935bd1e995);
+    const unsigned char *at = (const unsigned char *)key;
+    if (len < 0 || (key == NULL && len > 0))
+        return 0;
+    uint64_t hash = seed ^ (uint64_t)len * multiplier;
+    while (len > 0) {
+        const int bytes = len < 8 ? len : 8;
+        uint64_t word = 0;
+        for (int byte = bytes; byte-- > 0;)
+            word = word << 8 | at[byte];
+        if (bytes == 8) {
+            word *= multiplier;
+            word = (word ^ word >> 47) * multiplier;
+        }
+        hash = (hash ^ word) * multiplier;
+        at += bytes;
+        len -= bytes;
+    }
+    hash = (hash ^ hash >> 47) * multiplier;
+    return hash ^ hash >> 47;
+}
+
+/**
  * Success, as a `result`.
  */
 #define SUCCESS 0
@@ -121,16 +152,6 @@ struct llds_result_ent *forrest_rm_tree(struct FORREST *tree);
  * of the process. A handle that is null or already closed is ignored.
  */
 void forrest_cleanup(struct FORREST *tree);
-
-/**
- * A hash of `len` bytes, from which programs make keys: MurmurHash64A, which Austin Appleby put into the
- * public domain. It is the same on every machine: words are little endian. 0 if `len` is negative, or `key`
- * is null and `len` is not 0.
- *
- * # Safety
- * - `key` is null or has `len` readable bytes.
- */
-uint64_t ft_MurmurHash64A(const void *key, int len, unsigned int seed);
 
 #ifdef __cplusplus
 }  // extern "C"

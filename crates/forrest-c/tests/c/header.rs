@@ -39,9 +39,10 @@ fn the_headers_are_what_the_code_makes() {
 fn the_headers_compile_by_themselves() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     for (language, name) in [(Language::C, "alone.c"), (Language::Cpp, "alone.cpp")] {
-        for (headers, include) in
-            [("forrest.h", "include"), ("forrest.h", "include/llds"), ("llds/forrest.h", "include")]
-        {
+        let wrapper = (language == Language::Cpp).then_some(("forrest.hpp", "include"));
+        let headers =
+            [("forrest.h", "include"), ("forrest.h", "include/llds"), ("llds/forrest.h", "include")];
+        for (headers, include) in headers.into_iter().chain(wrapper) {
             let Some(mut compiler) = language.compiler() else { continue };
             let path = directory.path().join(name);
             // Twice, as real programs may do.

@@ -124,14 +124,30 @@ fn transaction_runs() {
 }
 
 #[test]
-fn owned_runs_in_cpp() {
+fn first_runs_in_cpp() {
     prints(
         Language::Cpp,
-        "examples/owned.cpp",
+        "examples/first.cpp",
         &[Link::Shared],
-        "it was Quercus robur, and is Quercus petraea\nthere is no fir\noak\nelm\ninvalid argument: unknown home \
-         \"mermory:\"; write \"memory:\", \"llds:NAME\" or a path (if this is a path, write \"./mermory:\")\n",
+        "it was Quercus robur, and is Quercus petraea\nthere is no fir\nash: Fraxinus excelsior\noak: Quercus petraea\n\
+         before, elm: Ulmus glabra\ninvalid argument: unknown home \"mermory:\"; write \"memory:\", \"llds:NAME\" or a \
+         path (if this is a path, write \"./mermory:\")\n",
     );
+}
+
+/// Every class of forrest.hpp, with each C++ compiler and standard that is there.
+#[test]
+fn every_class_does_what_the_header_says() {
+    for standard in ["-std=c++17", "-std=c++20"] {
+        prints_with(Language::Cpp, "tests/c/wrapper.cpp", &[Link::Shared], &[standard, "-pthread"], CHECKED);
+    }
+    if !succeeds(Command::new("clang++").arg("--version")) {
+        println!("skipped: there is no clang++");
+        return;
+    }
+    let mut clang = Command::new("clang++");
+    clang.args(["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I"]);
+    run(clang.arg(own("include")).arg(own("tests/c/wrapper.cpp")));
 }
 
 /// A program that was written for llds, as it was and as C++: it says `#include "forrest.h"`.

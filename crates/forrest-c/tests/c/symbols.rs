@@ -1,4 +1,5 @@
-//! The shared library exports exactly the symbols in `symbols.txt`, and one of the headers declares each.
+//! The shared library exports exactly the symbols in `symbols.txt`. They have one prefix, and one of the headers
+//! declares each.
 
 use crate::tools::{compare, libraries, own, run, shared_name, soname, succeeds};
 use std::process::Command;
@@ -16,6 +17,8 @@ fn symbols_are_those_of_the_list() {
     let listed = run(Command::new("nm").args(["-D", "--defined-only"]).arg(libraries().join(shared_name())));
     let mut symbols: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
     symbols.sort_unstable();
+    let strangers: Vec<&&str> = symbols.iter().filter(|name| !name.starts_with("forrest_")).collect();
+    assert!(strangers.is_empty(), "symbols without the prefix: {strangers:?}");
     compare("symbols.txt", &(symbols.join("\n") + "\n"));
 }
 
@@ -27,7 +30,7 @@ fn each_symbol_is_declared() {
     let declared = headers.lines().filter(|line| !line.starts_with([' ', '#', '/']));
     let mut declared: Vec<&str> = declared
         .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
-        .filter(|name| name.starts_with("forrest_") || name.starts_with("ft_"))
+        .filter(|name| name.starts_with("forrest_"))
         .collect();
     declared.sort_unstable();
     assert_eq!(declared, symbols.lines().collect::<Vec<&str>>());

@@ -70,6 +70,7 @@ static void misuse(struct xdb *xdb, struct xdb_ref *ref) {
     uint32_t bytes = 77;
     CHECK(remixdb_open(NULL, 16, 16, true) == NULL && remixdb_open_compact(NULL, 16, 16) == NULL);
     CHECK(remixdb_open("/dev/null", 16, 16, true) == NULL && remixdb_open("\xff", 16, 16, true) == NULL);
+    CHECK(remixdb_open_with(NULL, NULL, 0) == NULL);
     CHECK(remixdb_ref(NULL) == NULL && remixdb_unref(NULL) == NULL && remixdb_iter_create(NULL) == NULL);
     remixdb_close(NULL);
     CHECK(!remixdb_put(NULL, "k", 1, "v", 1) && !remixdb_del(NULL, "k", 1) && !remixdb_probe(NULL, "k", 1));
@@ -84,6 +85,44 @@ static void misuse(struct xdb *xdb, struct xdb_ref *ref) {
     CHECK(!remixdb_iter_valid(NULL) && !remixdb_iter_peek(NULL, buffer, &bytes, buffer, &bytes));
     struct xdb_ref *second = remixdb_ref(xdb);
     CHECK(second != NULL && remixdb_unref(second) == xdb);
+}
+
+/* Opens the store with options: all of them, those of an older header, those of a newer one, and none. */
+static void options(const char *dir) {
+    const struct remixdb_options all = {.cache_mb = 16, .mt_mb = 16, .no_tags = 1, .workers = 1,
+                                        .durability = REMIXDB_DURABILITY_SYNC};
+    struct {
+        struct remixdb_options options;
+        uint64_t later;
+    } newer = {{0}, 0};
+    for (int at = 0; at < 4; at++) {
+        struct xdb *xdb = at == 0   ? remixdb_open_with(dir, &all, sizeof all)
+                          : at == 1 ? remixdb_open_with(dir, &all, 2 * sizeof(size_t))
+                          : at == 2 ? remixdb_open_with(dir, &newer.options, sizeof newer)
+                                    : remixdb_open_with(dir, NULL, 0);
+        CHECK(xdb != NULL);
+        struct xdb_ref *ref = remixdb_ref(xdb);
+        CHECK(is(ref, "key/00042", "00042") && remixdb_put(ref, "key/00042", 9, "00042", 5));
+        remixdb_close(remixdb_unref(ref));
+    }
+#ifdef __linux__
+    /* The first processor that this process may use. */
+    struct xdb *pinned = NULL;
+    for (uint32_t cpu = 0; pinned == NULL && cpu < 1024; cpu++) {
+        const struct remixdb_options one = {.worker_cpus_count = 1, .worker_cpus = &cpu};
+        pinned = remixdb_open_with(dir, &one, sizeof one);
+    }
+    CHECK(pinned != NULL);
+    remixdb_close(pinned);
+#endif
+    const uint32_t cpus[] = {99999};
+    const struct remixdb_options wrong[] = {{.no_tags = 2}, {.durability = 4}, {.workers = 257}, {.worker_cpus_count = 1},
+                                            {.worker_cpus_count = 1, .worker_cpus = cpus}};
+    for (size_t at = 0; at < sizeof wrong / sizeof wrong[0]; at++)
+        CHECK(remixdb_open_with(dir, &wrong[at], sizeof wrong[at]) == NULL);
+    CHECK(remixdb_open_with(dir, &newer.options, SIZE_MAX) == NULL);
+    newer.later = 1;
+    CHECK(remixdb_open_with(dir, &newer.options, sizeof newer) == NULL);
 }
 
 static void iterating(struct xdb_ref *ref) {
@@ -169,6 +208,7 @@ int main(int argc, char **argv) {
     ref = remixdb_ref(xdb);
     CHECK(is(ref, "key/00042", "00042") && is(ref, "thread/1/999", "thread/1/999") && is_not(ref, "oak"));
     remixdb_close(remixdb_unref(ref));
+    options(argv[1]);
     puts("all is as it should be");
     return 0;
 }

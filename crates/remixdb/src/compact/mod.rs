@@ -144,8 +144,8 @@ impl<D: Disk> Core<D> {
         error.kind() == ErrorKind::OutOfSpace && self.log().check().is_ok()
     }
 
-    /// What work that takes long does now and then: gives the cache the memory that is left, and makes the next log
-    /// ahead.
+    /// What work that takes long does now and then: gives the cache the memory that is left, writes the changes that
+    /// wait in memory, and makes the next log ahead.
     ///
     /// # Errors
     /// `Busy` if the store is being closed; that of the log, which is stopped then.
@@ -154,6 +154,7 @@ impl<D: Disk> Core<D> {
         // The log of a store that is being resumed is stopped, and replaced.
         if !self.is_resuming.load(Relaxed) {
             self.log().sync_begin()?;
+            self.write_queue()?;
             self.prepare_log()?;
         }
         self.check_open()

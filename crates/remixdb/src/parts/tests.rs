@@ -2,6 +2,7 @@
 
 use super::*;
 use forrest_base::random::Random;
+use forrest_engine::ErrorKind;
 use std::collections::BTreeMap;
 
 type Pairs = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
@@ -42,7 +43,7 @@ fn all_that_read_runs_show_the_same() {
     for count in [0, 1, 2, 3, 5, 8, 16] {
         let random = &mut Random(42 + count as u64);
         let directory = tempfile::tempdir().unwrap();
-        let mut runs = Runs::create(&directory.path().join("runs"), 1 << 22).unwrap();
+        let mut runs = Runs::open(&directory.path().join("runs"), 1 << 22).unwrap();
         let mut all = Pairs::new();
         for number in 0..count {
             let pairs = run(random, number);
@@ -56,7 +57,7 @@ fn all_that_read_runs_show_the_same() {
         check(&mut runs.merging(), &live, &sought);
         for tags in [false, true] {
             let order = (count > 1).then(|| runs.order(tags).unwrap());
-            let partition = runs.partition(order.as_ref());
+            let partition = runs.partition(order.as_ref()).unwrap();
             check(&mut partition.cursor().unwrap(), &live, &sought);
             for key in &sought {
                 let found = partition.get(key, |value| value.to_vec()).unwrap();
@@ -65,8 +66,52 @@ fn all_that_read_runs_show_the_same() {
             if count > 2 {
                 let old = runs.oldest(count - 1).order(tags).unwrap();
                 let rebuilt = runs.order_from(&old, tags).unwrap();
-                check(&mut runs.partition(Some(&rebuilt)).cursor().unwrap(), &live, &sought);
+                let partition = runs.partition(Some(&rebuilt)).unwrap();
+                check(&mut partition.cursor().unwrap(), &live, &sought);
             }
         }
     }
+}
+
+#[test]
+fn runs_are_opened_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || Runs::open(directory.path(), 1 << 20);
+    let mut runs = open().unwrap();
+    assert!(runs.is_empty());
+    assert_eq!(open().map(|_| ()).unwrap_err().kind(), ErrorKind::Busy);
+    runs.add([("a", Some("1")), ("b", Some("1"))]).unwrap();
+    runs.add([("b", Some("2"))]).unwrap();
+    drop(runs);
+    let mut runs = open().unwrap();
+    runs.add([("a", None::<&str>)]).unwrap();
+    let partition = runs.partition(Some(&runs.order(false).unwrap())).unwrap();
+    assert_eq!(runs.len(), 3);
+    assert_eq!(partition.get(b"b", |value| value.to_vec()).unwrap().as_deref(), Some(&b"2"[..]));
+    assert_eq!(partition.get(b"a", |_| ()).unwrap(), None);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut runs = Runs::open(&directory.path().join("runs"), 1 << 20).unwrap();
+    let refused = |result: Result<()>| assert_eq!(result.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    refused(runs.add([("b", Some("1")), ("a", Some("1"))]));
+    refused(runs.add([("a", Some("1")), ("a", Some("1"))]));
+    runs.add([("a", Some("1"))]).unwrap();
+    let single = runs.order(false).unwrap();
+    refused(runs.partition(Some(&single)).map(|_| ()));
+    runs.add([("a", Some("2"))]).unwrap();
+    refused(runs.partition(None).map(|_| ()));
+    refused(runs.partition(Some(&single)).map(|_| ()));
+    let mut others = Runs::open(&directory.path().join("others"), 1 << 20).unwrap();
+    others.add([("a", Some("1"))]).unwrap();
+    refused(runs.order_from(&others.order(false).unwrap(), false).map(|_| ()));
+    let both = runs.order_from(&single, false).unwrap();
+    refused(others.order_from(&both, false).map(|_| ()));
+    runs.partition(Some(&both)).unwrap();
+
+    let store = directory.path().join("store");
+    drop(crate::Store::open(Real::open(&store, &Options::default()).unwrap(), &Options::default()).unwrap());
+    refused(Runs::open(&store, 1 << 20).map(|_| ()));
 }

@@ -5,7 +5,8 @@ use super::world::{
 };
 use crate::disk::Kind;
 use crate::disk::simulated::Simulated;
-use forrest_engine::{Durability, Options};
+use crate::partition::LOOK;
+use forrest_engine::{Durability, Op, Options, View as _};
 use forrest_testing::sized;
 use std::ops::Range;
 
@@ -371,4 +372,29 @@ fn zeros_behind_the_end_of_a_log_are_no_damage() {
         let world = World::open(&disk, &options).expect("it opens");
         assert_eq!(Some(&world.content().expect("it is read")), states.last());
     }
+}
+
+/// Changes of the level `Memory` reach the system also while the thread that writes them makes tables.
+#[test]
+fn what_waits_in_memory_is_written_during_long_work() {
+    let options = Options { memtable_bytes: 1 << 20, ..options(Durability::Memory) };
+    let disk = Simulated::new();
+    let world = World::open(&disk, &options).expect("it opens");
+    let space = world.store.keyspace("default").expect("it is there");
+    let set = |number: u32| {
+        let key = number.to_be_bytes();
+        world.store.apply(&space, Op::Set { key: &key, value: &key }).map(|_| ())
+    };
+    let many = 2 * LOOK;
+    (0..many).for_each(|number| set(number).expect("it works"));
+    let mut order = world.store.order();
+    world.store.freeze(&mut order).expect("it works");
+    drop(order);
+    set(many).expect("it works");
+    assert!(world.store.log().is_queued(), "it waits in memory");
+    assert!(world.store.step().expect("nothing fails"), "the first changes become a table");
+    assert!(!world.store.log().is_queued(), "it was written meanwhile");
+    let world = World::open(&disk.kill(), &options).expect("it opens");
+    let view = world.store.view(&world.store.keyspace("default").expect("it is there"));
+    assert!(view.get(&many.to_be_bytes()).expect("it reads").is_some());
 }

@@ -1,0 +1,702 @@
+/*
+ * Forrest for C++17 and later: the functions of forrest.h, with handles that close themselves, errors as exceptions, and
+ * ranges. Header only; link with libforrest.
+ *
+ *     #include <forrest.hpp>
+ *     #include <iostream>
+ *
+ *     int main() {
+ *         forrest::Db db("trees"); // a directory; "memory:" is a store in memory
+ *         db.set("oak", "Quercus robur");
+ *         for (auto [key, value] : db.range("a", "p"))
+ *             std::cout << key << ": " << value << '\n';
+ *     }
+ *
+ * Rules for all classes:
+ *
+ * - Keys and values are any bytes, passed as std::string_view. Functions copy or read their arguments before they return.
+ * - An object owns a handle. It can be moved and not copied. Its destructor closes the handle, and drops errors of that;
+ *   Db::close() throws them. An object that was moved from can only be destroyed or assigned to: each call of it throws an
+ *   Error with FORREST_INVALID_ARGUMENT.
+ * - A call that fails throws an Error, and has changed nothing unless forrest.h says otherwise. Absence, a failed comparison
+ *   and a conflict are results, not errors. Memory of C++ itself may throw std::bad_alloc.
+ * - Many threads may use a Db, a Snapshot and a Value at once; only one thread at a time any other object.
+ * - forrest.h documents each function in full: its errors, its limits, and whether it blocks. Each class has handle(), with
+ *   which a program calls functions of forrest.h that are not here, such as forrest_salvage.
+ */
+
+#ifndef FORREST_HPP
+#define FORREST_HPP
+
+#include "forrest.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace forrest {
+
+/** A call failed. what() is the message of the library: the kind of the error, what failed, and where. */
+class Error : public std::runtime_error {
+public:
+    /** The last failure of this thread, which returned this code. */
+    explicit Error(int32_t code)
+        : std::runtime_error(forrest_error_message()), code_(code), change_(forrest_error_op()) {}
+
+    /** A code of forrest.h, FORREST_IO to FORREST_INTERNAL. */
+    int32_t code() const noexcept { return code_; }
+
+    /** The number, from 0, of the change of a batch that failed; FORREST_ABSENT if there is none. */
+    std::size_t change() const noexcept { return change_; }
+
+private:
+    int32_t code_;
+    std::size_t change_;
+};
+
+/** What a change survives once its call has returned. docs/durability.md says it in full. */
+enum class Durability : uint64_t {
+    /** That with which the store was opened. */
+    Default = FORREST_DURABILITY_DEFAULT,
+    /** Nothing: the end of the process may lose it. */
+    Memory = FORREST_DURABILITY_MEMORY,
+    /** The end of the process. */
+    Buffered = FORREST_DURABILITY_BUFFERED,
+    /** Loss of power. */
+    Sync = FORREST_DURABILITY_SYNC,
+};
+
+class Db;
+
+/** Not for programs. */
+namespace detail {
+
+/** Returns a code that is not an error. */
+inline int32_t check(int32_t code) {
+    if (code < 0)
+        throw Error(code);
+    return code;
+}
+
+/** True for success, false for the other results, such as FORREST_NOT_FOUND. */
+inline bool is_ok(int32_t code) { return check(code) == FORREST_OK; }
+
+template <auto close> struct Close {
+    template <typename Handle> void operator()(Handle *handle) const noexcept { close(handle); }
+};
+
+template <typename Handle, auto close> using Owned = std::unique_ptr<Handle, Close<close>>;
+
+/** Bytes that may be absent, as forrest.h takes them: a null pointer is absence. */
+struct Maybe {
+    const void *data = nullptr;
+    std::size_t bytes = FORREST_ABSENT;
+
+    Maybe(std::optional<std::string_view> given) {
+        if (given) {
+            data = given->data() == nullptr ? "" : given->data();
+            bytes = given->size();
+        }
+    }
+};
+
+inline std::string_view view(const void *data, std::size_t bytes) { return {static_cast<const char *>(data), bytes}; }
+
+/** The first key after all keys with a prefix; none if there is no such key. */
+inline std::optional<std::string> after_prefix(std::string_view prefix) {
+    std::string end(prefix);
+    while (!end.empty() && end.back() == '\xff')
+        end.pop_back();
+    if (end.empty())
+        return std::nullopt;
+    end.back() = static_cast<char>(static_cast<unsigned char>(end.back()) + 1);
+    return end;
+}
+
+} // namespace detail
+
+/** A value that a read has found. It does not change, even if its key is changed or the store is closed. */
+class Value {
+public:
+    /** Takes over a handle from a function of forrest.h. */
+    explicit Value(forrest_value *handle) : handle_(handle) {
+        const void *data = nullptr;
+        std::size_t bytes = 0;
+        detail::check(forrest_value_data(handle, &data, &bytes));
+        view_ = detail::view(data, bytes);
+    }
+    Value(Value &&other) noexcept
+        : handle_(std::move(other.handle_)), view_(std::exchange(other.view_, std::string_view())) {}
+    Value &operator=(Value &&other) noexcept {
+        handle_ = std::move(other.handle_);
+        view_ = std::exchange(other.view_, std::string_view());
+        return *this;
+    }
+
+    /** Its bytes, as long as this object lives. */
+    std::string_view view() const noexcept { return view_; }
+    operator std::string_view() const noexcept { return view_; }
+    /** A copy of its bytes. */
+    std::string string() const { return std::string(view_); }
+
+    friend bool operator==(const Value &a, const Value &b) noexcept { return a.view_ == b.view_; }
+    friend bool operator!=(const Value &a, const Value &b) noexcept { return a.view_ != b.view_; }
+    friend bool operator==(const Value &a, std::string_view b) noexcept { return a.view_ == b; }
+    friend bool operator!=(const Value &a, std::string_view b) noexcept { return a.view_ != b; }
+
+private:
+    detail::Owned<forrest_value, forrest_value_release> handle_;
+    std::string_view view_;
+};
+
+namespace detail {
+
+inline std::optional<Value> owned(forrest_value *value) {
+    return value == nullptr ? std::nullopt : std::optional<Value>(std::in_place, value);
+}
+
+} // namespace detail
+
+/** Options for opening a store. */
+class Options {
+public:
+    Options() {
+        forrest_options *made;
+        detail::check(forrest_options_create(&made));
+        handle_.reset(made);
+    }
+
+    /** Sets an option of forrest.h, FORREST_CAPACITY_BYTES to FORREST_MEMORY_BYTES. */
+    Options &set(int32_t option, uint64_t value) {
+        detail::check(forrest_options_set(handle(), option, value));
+        return *this;
+    }
+
+    /** Sets the durability of changes. */
+    Options &durability(Durability level) { return set(FORREST_DURABILITY, static_cast<uint64_t>(level)); }
+
+    /** Sets the directory for the log of a store on disk. */
+    Options &log_directory(const std::string &path) {
+        detail::check(forrest_options_set_log_directory(handle(), path.c_str()));
+        return *this;
+    }
+
+    forrest_options *handle() const noexcept { return handle_.get(); }
+
+private:
+    detail::Owned<forrest_options, forrest_options_destroy> handle_;
+};
+
+/** A position in the order of keys: at a pair, or at none. It keeps the store open. Each move returns whether it came to a pair. */
+class Cursor {
+public:
+    explicit Cursor(const forrest_db *db) {
+        forrest_iter *made;
+        detail::check(forrest_iter_create(db, &made));
+        handle_.reset(made);
+    }
+
+    bool first() { return detail::is_ok(forrest_iter_first(handle())); }
+    bool last() { return detail::is_ok(forrest_iter_last(handle())); }
+    bool next() { return detail::is_ok(forrest_iter_next(handle())); }
+    bool prev() { return detail::is_ok(forrest_iter_prev(handle())); }
+    /** Moves to the first key at or after `key`. */
+    bool seek(std::string_view key) { return detail::is_ok(forrest_iter_seek(handle(), key.data(), key.size())); }
+    /** Moves to the last key at or before `key`. */
+    bool seek_for_prev(std::string_view key) {
+        return detail::is_ok(forrest_iter_seek_for_prev(handle(), key.data(), key.size()));
+    }
+    /** Moves forward by that many pairs, and reads no values on the way. */
+    bool skip(uint64_t pairs) { return detail::is_ok(forrest_iter_skip(handle(), pairs)); }
+    /** Releases what the cursor holds besides its pair, for a pause of any length. */
+    void park() { detail::check(forrest_iter_park(handle())); }
+
+    /** Whether the last move came to a pair. */
+    bool valid() const noexcept { return forrest_iter_valid(handle()); }
+    /** The key, as long as the cursor is not moved. Empty at no pair. */
+    std::string_view key() const { return bytes(forrest_iter_key); }
+    /** The value, which is read now, as long as the cursor is not moved. Empty at no pair. */
+    std::string_view value() const { return bytes(forrest_iter_value); }
+
+    forrest_iter *handle() const noexcept { return handle_.get(); }
+
+private:
+    template <typename Read> std::string_view bytes(Read read) const {
+        const void *data = nullptr;
+        std::size_t bytes = 0;
+        detail::check(read(handle(), &data, &bytes));
+        return detail::view(data, bytes);
+    }
+
+    detail::Owned<forrest_iter, forrest_iter_destroy> handle_;
+};
+
+/** A pair of a range, as long as the iteration does not go on. */
+struct Pair {
+    std::string_view key, value;
+};
+
+/**
+ * The pairs of a range of keys, for a loop or an algorithm that goes once over input iterators. begin() starts at the first
+ * pair. The loop sees concurrent changes as an iterator of forrest.h does; over a snapshot it sees none.
+ */
+class Range {
+public:
+    class Iterator {
+    public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = Pair;
+        using difference_type = std::ptrdiff_t;
+        using pointer = const Pair *;
+        using reference = Pair;
+
+        Iterator() = default;
+        Pair operator*() const { return {range_->cursor_.key(), range_->cursor_.value()}; }
+        Iterator &operator++() {
+            step(range_->is_back_ ? range_->cursor_.prev() : range_->cursor_.next());
+            return *this;
+        }
+        void operator++(int) { ++*this; }
+        /** Iterators are equal if both are at the end, or at the same range. */
+        friend bool operator==(const Iterator &a, const Iterator &b) noexcept { return a.range_ == b.range_; }
+        friend bool operator!=(const Iterator &a, const Iterator &b) noexcept { return !(a == b); }
+
+    private:
+        friend class Range;
+        explicit Iterator(Range &range) : range_(&range) { step(range.start()); }
+        void step(bool moved) {
+            if (!moved || !range_->holds(range_->cursor_.key()))
+                range_ = nullptr;
+        }
+
+        Range *range_ = nullptr;
+    };
+
+    /** Begins at the first pair. Iterators of an earlier begin() are invalid then. */
+    Iterator begin() { return Iterator(*this); }
+    Iterator end() noexcept { return {}; }
+
+private:
+    friend class Reader;
+    Range(const forrest_db *db, std::string_view start, std::optional<std::string_view> end, bool is_back)
+        : cursor_(db), start_(start), end_(end), is_back_(is_back) {}
+
+    /** Moves to the first pair to be seen, which may be outside of the range. */
+    bool start() {
+        if (!is_back_)
+            return cursor_.seek(start_);
+        if (!end_)
+            return cursor_.last();
+        return cursor_.seek_for_prev(*end_) && (cursor_.key() != *end_ || cursor_.prev());
+    }
+
+    bool holds(std::string_view key) const { return is_back_ ? key >= start_ : !end_ || key < *end_; }
+
+    Cursor cursor_;
+    std::string start_;
+    std::optional<std::string> end_;
+    bool is_back_;
+};
+
+/** What can be read: a store, one of its keyspaces, or a snapshot. Ranges go from `start` up to, but without, `end`. */
+class Reader {
+public:
+    /** The value of a key, or nothing. */
+    std::optional<Value> get(std::string_view key) const {
+        forrest_value *value;
+        detail::check(forrest_get(handle(), key.data(), key.size(), &value));
+        return detail::owned(value);
+    }
+
+    /** The values of many keys, in their order. It is faster than single reads, because their waits overlap. */
+    std::vector<std::optional<Value>> multi_get(const std::vector<std::string_view> &keys) const {
+        std::vector<const void *> starts;
+        std::vector<std::size_t> bytes;
+        for (std::string_view key : keys) {
+            starts.push_back(key.data());
+            bytes.push_back(key.size());
+        }
+        std::vector<std::optional<Value>> values;
+        values.reserve(keys.size());
+        std::vector<forrest_value *> found(keys.size());
+        detail::check(forrest_multi_get(handle(), starts.data(), bytes.data(), keys.size(), found.data()));
+        for (forrest_value *value : found)
+            values.push_back(detail::owned(value));
+        return values;
+    }
+
+    bool contains(std::string_view key) const {
+        return detail::is_ok(forrest_contains(handle(), key.data(), key.size()));
+    }
+
+    /** The number of keys in a range. Takes time in proportion to it. */
+    uint64_t count(std::string_view start = {}, std::optional<std::string_view> end = std::nullopt) const {
+        const detail::Maybe until(end);
+        uint64_t keys;
+        detail::check(forrest_count(handle(), start.data(), start.size(), until.data, until.bytes, &keys));
+        return keys;
+    }
+
+    /** The pairs of a range, in the order of keys. Without an end, up to the last. */
+    Range range(std::string_view start = {}, std::optional<std::string_view> end = std::nullopt) const {
+        return Range(handle(), start, end, false);
+    }
+
+    /** The pairs of a range, from the last to the first. */
+    Range range_back(std::string_view start = {}, std::optional<std::string_view> end = std::nullopt) const {
+        return Range(handle(), start, end, true);
+    }
+
+    /** The pairs whose keys have a prefix. */
+    Range prefix(std::string_view prefix) const { return range(prefix, detail::after_prefix(prefix)); }
+
+    /**
+     * Calls `see(key, value)` with each pair of a range, as long as it returns true, or for all of them if it returns
+     * nothing. The fastest iteration: it copies nothing, and the views end with the call. An exception of `see` ends the
+     * scan, and goes on to the caller.
+     */
+    template <typename See>
+    void scan(std::string_view start, std::optional<std::string_view> end, See &&see) const {
+        scan_by(forrest_scan, start, end, see);
+    }
+
+    /** The same from the last pair to the first. */
+    template <typename See>
+    void scan_back(std::string_view start, std::optional<std::string_view> end, See &&see) const {
+        scan_by(forrest_scan_back, start, end, see);
+    }
+
+    /** A cursor at no pair. */
+    Cursor cursor() const { return Cursor(handle()); }
+
+    /** The names of all keyspaces, sorted. */
+    std::vector<std::string> keyspaces() const {
+        char **names;
+        std::size_t count;
+        detail::check(forrest_keyspaces(handle(), &names, &count));
+        const std::unique_ptr<char *, detail::Close<forrest_free>> freed(names);
+        return std::vector<std::string>(names, names + count);
+    }
+
+    /** Statistics of the store. */
+    forrest_stats stats() const {
+        forrest_stats stats;
+        detail::check(forrest_get_stats(handle(), &stats, sizeof stats));
+        return stats;
+    }
+
+    /** What the home can do: a sum of FORREST_CAN_ITERATE to FORREST_CAN_COMPACT. */
+    uint64_t capabilities() const {
+        uint64_t capabilities;
+        detail::check(forrest_capabilities(handle(), &capabilities));
+        return capabilities;
+    }
+
+    forrest_db *handle() const noexcept { return handle_.get(); }
+
+protected:
+    explicit Reader(forrest_db *handle) noexcept : handle_(handle) {}
+
+    forrest_db *keyspace_handle(const std::string &name) const {
+        forrest_db *made;
+        detail::check(forrest_keyspace(handle(), name.c_str(), &made));
+        return made;
+    }
+
+    detail::Owned<forrest_db, forrest_close> handle_;
+
+private:
+    template <typename See> struct Seeing {
+        See &see;
+        std::exception_ptr thrown;
+    };
+
+    template <typename Scan, typename See>
+    void scan_by(Scan scan, std::string_view start, std::optional<std::string_view> end, See &see) const {
+        Seeing<See> seeing{see, nullptr};
+        const detail::Maybe until(end);
+        const int32_t code =
+            scan(handle(), start.data(), start.size(), until.data, until.bytes, seen<See>, &seeing);
+        if (seeing.thrown)
+            std::rethrow_exception(seeing.thrown);
+        detail::check(code);
+    }
+
+    /** What forrest_scan calls. No exception may leave it. */
+    template <typename See>
+    static bool seen(void *context, const void *key, std::size_t key_bytes, const void *value, std::size_t value_bytes) {
+        auto &seeing = *static_cast<Seeing<See> *>(context);
+        try {
+            const std::string_view key_view = detail::view(key, key_bytes), value_view = detail::view(value, value_bytes);
+            if constexpr (std::is_void_v<decltype(seeing.see(key_view, value_view))>) {
+                seeing.see(key_view, value_view);
+                return true;
+            } else {
+                return seeing.see(key_view, value_view);
+            }
+        } catch (...) {
+            seeing.thrown = std::current_exception();
+            return false;
+        }
+    }
+};
+
+/** One state of a whole store, as it was when the snapshot was taken. */
+class Snapshot : public Reader {
+public:
+    /** Takes over a handle from a function of forrest.h. */
+    explicit Snapshot(forrest_db *handle) noexcept : Reader(handle) {}
+
+    /** A keyspace in the snapshot. */
+    Snapshot keyspace(const std::string &name) const { return Snapshot(keyspace_handle(name)); }
+};
+
+/** Changes that are applied at one instant, or not at all. */
+class Batch {
+public:
+    Batch() {
+        forrest_batch *made;
+        detail::check(forrest_batch_create(&made));
+        handle_.reset(made);
+    }
+
+    /** Further changes are for this keyspace. */
+    inline Batch &on(const Db &keyspace);
+
+    Batch &set(std::string_view key, std::string_view value) {
+        detail::check(forrest_batch_set(handle(), key.data(), key.size(), value.data(), value.size()));
+        return *this;
+    }
+    Batch &erase(std::string_view key) {
+        detail::check(forrest_batch_delete(handle(), key.data(), key.size()));
+        return *this;
+    }
+    Batch &erase_range(std::string_view start, std::optional<std::string_view> end = std::nullopt) {
+        const detail::Maybe until(end);
+        detail::check(forrest_batch_delete_range(handle(), start.data(), start.size(), until.data, until.bytes));
+        return *this;
+    }
+    /** Adds to a counter, as Db::add. */
+    Batch &add(std::string_view key, int64_t delta) {
+        detail::check(forrest_batch_add(handle(), key.data(), key.size(), delta));
+        return *this;
+    }
+    /** Replaces a value if it is the expected one; if not, nothing of the batch is applied. Nothing means absence. */
+    Batch &compare_and_swap(std::string_view key, std::optional<std::string_view> expected,
+                            std::optional<std::string_view> desired) {
+        const detail::Maybe from(expected), to(desired);
+        detail::check(forrest_batch_compare_and_swap(handle(), key.data(), key.size(), from.data, from.bytes, to.data,
+                                                     to.bytes));
+        return *this;
+    }
+
+    /** The number of changes. */
+    std::size_t size() const {
+        std::size_t changes, bytes;
+        detail::check(forrest_batch_size(handle(), &changes, &bytes));
+        return changes;
+    }
+    /** Removes all changes, and keeps the memory. */
+    void clear() { detail::check(forrest_batch_clear(handle())); }
+
+    forrest_batch *handle() const noexcept { return handle_.get(); }
+
+private:
+    detail::Owned<forrest_batch, forrest_batch_destroy> handle_;
+};
+
+/**
+ * Reads and changes that happen at one instant, the commit, or not at all. A destroyed transaction has changed nothing. If
+ * commit() returns false, run all of it again:
+ *
+ *     forrest::Transaction transaction = db.begin();
+ *     do {
+ *         auto old = transaction.get("oak");
+ *         transaction.set("oak", old ? old->string() + "!" : "!");
+ *     } while (!transaction.commit());
+ */
+class Transaction {
+public:
+    /** Takes over a handle from a function of forrest.h. */
+    explicit Transaction(forrest_transaction *handle) noexcept : handle_(handle) {}
+
+    /** Further reads and changes are in this keyspace. */
+    inline Transaction &on(const Db &keyspace);
+
+    std::optional<Value> get(std::string_view key) {
+        forrest_value *value;
+        detail::check(forrest_transaction_get(handle(), key.data(), key.size(), &value));
+        return detail::owned(value);
+    }
+    bool contains(std::string_view key) {
+        return detail::is_ok(forrest_transaction_contains(handle(), key.data(), key.size()));
+    }
+    void set(std::string_view key, std::string_view value) {
+        detail::check(forrest_transaction_set(handle(), key.data(), key.size(), value.data(), value.size()));
+    }
+    void erase(std::string_view key) { detail::check(forrest_transaction_delete(handle(), key.data(), key.size())); }
+    /** Adds to a counter, as Db::add. It is not a read, and so in no conflict with other additions. */
+    void add(std::string_view key, int64_t delta) {
+        detail::check(forrest_transaction_add(handle(), key.data(), key.size(), delta));
+    }
+
+    /** Applies the changes; false if a value that was read has changed. Either way the next transaction begins. */
+    [[nodiscard]] bool commit(Durability durability = Durability::Default) {
+        return detail::is_ok(
+            forrest_transaction_commit_with(handle(), static_cast<uint64_t>(durability), nullptr, nullptr));
+    }
+    /** Discards the changes; false if a value that was read has changed. The next transaction begins. */
+    [[nodiscard]] bool check() { return detail::is_ok(forrest_transaction_check(handle())); }
+    /** Discards all reads and changes. The next transaction begins. */
+    void rollback() { detail::check(forrest_transaction_rollback(handle())); }
+
+    forrest_transaction *handle() const noexcept { return handle_.get(); }
+
+private:
+    detail::Owned<forrest_transaction, forrest_transaction_destroy> handle_;
+};
+
+/** The result of Db::compare_and_swap. */
+struct Swap {
+    /** Whether the value was replaced. */
+    bool swapped;
+    /** If not, the value that was found, or nothing. */
+    std::optional<Value> found;
+    explicit operator bool() const noexcept { return swapped; }
+};
+
+/** The result of Db::try_write. */
+struct Written {
+    /** Whether the batch was applied. */
+    bool applied;
+    /** If not, the number, from 0, of the change whose comparison failed, and the value that was found, or nothing. */
+    std::size_t change;
+    std::optional<Value> found;
+    explicit operator bool() const noexcept { return applied; }
+};
+
+/** An open store, or one of its keyspaces. The store is closed with the last of its objects. */
+class Db : public Reader {
+public:
+    /** Opens a store: a path, "memory:", or another home of forrest_open. */
+    explicit Db(const std::string &url) : Reader(nullptr) {
+        forrest_db *opened;
+        detail::check(forrest_open(url.c_str(), &opened));
+        handle_.reset(opened);
+    }
+    Db(const std::string &url, const Options &options) : Reader(nullptr) {
+        forrest_db *opened;
+        detail::check(forrest_open_with(url.c_str(), options.handle(), &opened));
+        handle_.reset(opened);
+    }
+    /** Takes over a handle from a function of forrest.h. */
+    explicit Db(forrest_db *handle) noexcept : Reader(handle) {}
+
+    /** Another keyspace of the store, which is created if it is missing. */
+    Db keyspace(const std::string &name) const { return Db(keyspace_handle(name)); }
+    /** Removes a keyspace with all its pairs; false if there is none of that name. */
+    bool drop_keyspace(const std::string &name) {
+        return detail::is_ok(forrest_drop_keyspace(handle(), name.c_str()));
+    }
+    /** The current state of the whole store; the object reads this keyspace in it. */
+    Snapshot snapshot() const {
+        forrest_db *made;
+        detail::check(forrest_snapshot(handle(), &made));
+        return Snapshot(made);
+    }
+
+    void set(std::string_view key, std::string_view value) {
+        detail::check(forrest_set(handle(), key.data(), key.size(), value.data(), value.size()));
+    }
+    /** Removes a key; whether it was there. */
+    bool erase(std::string_view key) { return detail::is_ok(forrest_delete(handle(), key.data(), key.size())); }
+    /** Removes all keys of a range. */
+    void erase_range(std::string_view start, std::optional<std::string_view> end = std::nullopt) {
+        const detail::Maybe until(end);
+        detail::check(forrest_delete_range(handle(), start.data(), start.size(), until.data, until.bytes));
+    }
+    /** Adds to a counter, which is 8 bytes, big endian, and 0 if it is missing; returns its new value. */
+    int64_t add(std::string_view key, int64_t delta) {
+        int64_t sum;
+        detail::check(forrest_add(handle(), key.data(), key.size(), delta, &sum));
+        return sum;
+    }
+    /** Replaces a value, at one instant, if it is the expected one. Nothing means absence. */
+    [[nodiscard]] Swap compare_and_swap(std::string_view key, std::optional<std::string_view> expected,
+                                        std::optional<std::string_view> desired) {
+        const detail::Maybe from(expected), to(desired);
+        forrest_value *found;
+        const bool swapped = detail::is_ok(forrest_compare_and_swap(
+            handle(), key.data(), key.size(), from.data, from.bytes, to.data, to.bytes, &found));
+        return {swapped, detail::owned(found)};
+    }
+
+    /** Applies a batch. Throws FORREST_CONDITION_FAILED if a comparison in it fails. */
+    void write(const Batch &batch, Durability durability = Durability::Default) {
+        detail::check(forrest_write_with(handle(), batch.handle(), static_cast<uint64_t>(durability)));
+    }
+    /** Applies a batch, or returns which comparison failed. */
+    [[nodiscard]] Written try_write(const Batch &batch, Durability durability = Durability::Default) {
+        std::size_t change;
+        forrest_value *found;
+        const bool applied = detail::is_ok(
+            forrest_try_write(handle(), batch.handle(), static_cast<uint64_t>(durability), &change, &found));
+        return {applied, change, detail::owned(found)};
+    }
+    Transaction begin() {
+        forrest_transaction *begun;
+        detail::check(forrest_transaction_begin(handle(), &begun));
+        return Transaction(begun);
+    }
+
+    /** Makes everything before durable. Blocks for the device. */
+    void sync() { detail::check(forrest_sync(handle())); }
+    /** Moves all changes to tables. */
+    void flush() { detail::check(forrest_flush(handle())); }
+    /** Finishes the background work, for example after a large load. */
+    void settle() { detail::check(forrest_settle(handle())); }
+    /** Merges all tables; or those of a range. */
+    void compact() { detail::check(forrest_compact(handle())); }
+    void compact(std::string_view start, std::optional<std::string_view> end) {
+        const detail::Maybe until(end);
+        detail::check(forrest_compact_range(handle(), start.data(), start.size(), until.data, until.bytes));
+    }
+    /** Reads all files and verifies their checksums. */
+    void verify() { detail::check(forrest_verify(handle())); }
+    /** Copies the store to a new directory. */
+    void checkpoint(const std::string &path) { detail::check(forrest_checkpoint(handle(), path.c_str())); }
+    /** Gives unused memory back to the system. */
+    void trim() { detail::check(forrest_trim(handle())); }
+    /** Takes over what another process has written, if this store is opened to be read. */
+    void refresh() { detail::check(forrest_refresh(handle())); }
+    /** Accepts changes again after a failure of the disk. */
+    void resume() { detail::check(forrest_resume(handle())); }
+    /** Changes an option of the open store. */
+    void set_option(int32_t option, uint64_t value) { detail::check(forrest_set_option(handle(), option, value)); }
+
+    /** Closes this handle now, and throws what the destructor would drop. */
+    void close() { detail::check(forrest_close(handle_.release())); }
+};
+
+inline Batch &Batch::on(const Db &keyspace) {
+    detail::check(forrest_batch_on(handle(), keyspace.handle()));
+    return *this;
+}
+
+inline Transaction &Transaction::on(const Db &keyspace) {
+    detail::check(forrest_transaction_on(handle(), keyspace.handle()));
+    return *this;
+}
+
+} // namespace forrest
+
+#endif /* FORREST_HPP */

@@ -1,0 +1,208 @@
+// Every class of forrest.hpp: wrapper URL, where URL names a new store of a home with snapshots.
+
+#include <forrest.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+namespace {
+
+using namespace std::string_literals;
+using std::string;
+using std::string_view;
+
+void demand(bool condition, const char *what) {
+    if (!condition) {
+        std::cerr << what << " (last error: " << forrest_error_message() << ")\n";
+        std::exit(1);
+    }
+}
+#define CHECK(condition) demand((condition), #condition)
+
+// The code that a call throws; 0 if it throws none.
+template <typename Call> int32_t thrown(Call call) {
+    try {
+        call();
+    } catch (const forrest::Error &error) {
+        CHECK(string_view(error.what()).size() > 0);
+        return error.code();
+    }
+    return 0;
+}
+
+// The pairs of a range as one text.
+string text(forrest::Range range) {
+    string all;
+    for (auto [key, value] : range)
+        all += string(key) + "=" + string(value) + " ";
+    return all;
+}
+
+template <typename Class> constexpr bool is_moved_only() {
+    return std::is_nothrow_move_constructible_v<Class> && std::is_nothrow_move_assignable_v<Class> &&
+           !std::is_copy_constructible_v<Class> && !std::is_copy_assignable_v<Class>;
+}
+static_assert(is_moved_only<forrest::Db>() && is_moved_only<forrest::Snapshot>() && is_moved_only<forrest::Value>());
+static_assert(is_moved_only<forrest::Batch>() && is_moved_only<forrest::Transaction>());
+static_assert(is_moved_only<forrest::Options>() && is_moved_only<forrest::Cursor>());
+
+void changing(forrest::Db &db) {
+    CHECK(!db.get("oak") && !db.contains("oak") && !db.erase("oak"));
+    db.set("oak", "Quercus");
+    auto first = db.get("oak");
+    db.set("oak", "");
+    CHECK(*first == "Quercus" && first->string() == "Quercus" && db.get("oak")->view().empty());
+    forrest::Value moved = std::move(*first);
+    CHECK(moved == "Quercus" && first->view().empty());
+    moved = std::move(*db.get("oak"));
+    CHECK(moved.view().empty() && db.erase("oak"));
+    const string zeros("a\0b", 3);
+    db.set(zeros, zeros);
+    db.set({}, "empty key");
+    CHECK(*db.get(zeros) == zeros && *db.get("") == "empty key" && db.erase({}) && db.erase(zeros));
+
+    CHECK(db.add("n", 5) == 5 && db.add("n", -7) == -2);
+    db.set("text", "x");
+    CHECK(thrown([&] { db.add("text", 1); }) == FORREST_INVALID_ARGUMENT);
+    CHECK(thrown([&] { db.set(string(100000, 'k'), "v"); }) == FORREST_LIMIT);
+    CHECK(db.compare_and_swap("k", std::nullopt, "1") && db.compare_and_swap("k", "1", ""));
+    auto swap = db.compare_and_swap("k", "1", "2");
+    CHECK(!swap && swap.found && swap.found->view().empty());
+    CHECK(!db.compare_and_swap("k", std::nullopt, "2") && db.compare_and_swap("k", string_view(), std::nullopt));
+    swap = db.compare_and_swap("k", "", std::nullopt);
+    CHECK(!swap && !swap.found);
+    db.erase_range("");
+    CHECK(db.count() == 0);
+}
+
+void ranges(forrest::Db &db) {
+    CHECK(text(db.range()) == "" && text(db.range_back()) == "");
+    for (string_view key : {"a", "b", "c", "p\xff", "p\xffq", "q"})
+        db.set(key, key.substr(0, 1));
+    CHECK(text(db.range("b", "p")) == "b=b c=c " && text(db.range_back("b", "p")) == "c=c b=b ");
+    CHECK(text(db.range("b", "c")) == "b=b " && text(db.range_back("b", "c")) == "b=b ");
+    CHECK(text(db.range("bb", "c")) == "" && text(db.range_back("bb", "c")) == "");
+    CHECK(text(db.range("c", "b")) == "" && text(db.range_back("c", "b")) == "");
+    CHECK(text(db.range("", "")) == "" && text(db.range_back("", "")) == "" && text(db.range({}, string_view())) == "");
+    CHECK(text(db.range("q")) == "q=q " && text(db.range_back("q")) == "q=q " && text(db.range("r")) == "");
+    CHECK(text(db.prefix("p\xff")) == "p\xff=p p\xffq=p " && text(db.prefix("\xff")) == "");
+    CHECK(db.count() == 6 && db.count("b", "p") == 2 && db.count("b", "") == 0);
+    {
+        auto range = db.range("a", "c");
+        CHECK(std::count_if(range.begin(), range.end(), [](forrest::Pair pair) { return pair.key < "b"; }) == 1);
+        CHECK(std::distance(range.begin(), range.end()) == 2); // from the beginning again
+        auto at = range.begin();
+        at++;
+        CHECK((*at).key == "b" && ++at == range.end());
+    }
+    string seen;
+    db.scan("b", "q", [&](string_view key, string_view) { return (seen += key.substr(0, 1)).size() < 3; });
+    db.scan_back({}, std::nullopt, [&](string_view key, string_view value) { seen += key.substr(0, 1) == value ? "." : "?"; });
+    CHECK(seen == "bcp......");
+    try {
+        db.scan({}, std::nullopt, [](string_view, string_view) { throw std::runtime_error("mine"); });
+        CHECK(false);
+    } catch (const std::runtime_error &error) {
+        CHECK(error.what() == "mine"s);
+    }
+
+    auto cursor = db.cursor();
+    CHECK(!cursor.valid() && cursor.key().empty() && cursor.value().empty());
+    CHECK(cursor.first() && cursor.next() && cursor.key() == "b" && cursor.value() == "b" && cursor.prev());
+    CHECK(cursor.last() && cursor.key() == "q" && !cursor.next() && !cursor.valid());
+    CHECK(cursor.seek("bb") && cursor.key() == "c" && cursor.seek_for_prev("bb") && cursor.key() == "b");
+    cursor.park();
+    CHECK(cursor.skip(1) && cursor.key() == "c");
+
+    const auto values = db.multi_get({"a", "none", "q"});
+    CHECK(values.size() == 3 && *values[0] == "a" && !values[1] && *values[2] == "q" && db.multi_get({}).empty());
+}
+
+void together(forrest::Db &db) {
+    auto other = db.keyspace("other");
+    const auto before = db.snapshot();
+    forrest::Batch batch;
+    batch.set("x", "1").erase("a").erase_range("b", "d").add("n", 3).on(other).set("y", "2");
+    CHECK(batch.size() == 5);
+    db.write(batch, forrest::Durability::Memory);
+    CHECK(!db.contains("a") && db.count("b", "d") == 0 && *other.get("y") == "2" && *db.get("x") == "1");
+    CHECK(before.contains("a") && before.count("b", "d") == 2 && !before.keyspace("other").contains("y"));
+    batch.clear();
+    batch.set("never", "").compare_and_swap("x", "2", "3");
+    CHECK(thrown([&] { db.write(batch); }) == FORREST_CONDITION_FAILED);
+    try {
+        db.write(batch);
+    } catch (const forrest::Error &error) {
+        CHECK(error.change() == 1);
+    }
+    auto written = db.try_write(batch);
+    CHECK(!written && written.change == 1 && *written.found == "1" && !db.contains("never"));
+    CHECK(db.try_write(forrest::Batch().compare_and_swap("x", "1", std::nullopt)) && !db.contains("x"));
+
+    auto transaction = db.begin();
+    CHECK(!transaction.get("t") && !transaction.contains("t"));
+    transaction.set("t", "mine");
+    db.set("t", "yours");
+    CHECK(!transaction.commit() && *db.get("t") == "yours");
+    CHECK(*transaction.get("t") == "yours" && transaction.check());
+    transaction.set("t", "gone");
+    transaction.rollback();
+    transaction.erase("t");
+    transaction.add("n", 1);
+    transaction.on(other).set("t", "there");
+    CHECK(transaction.commit() && !db.contains("t") && *other.get("t") == "there" && db.add("n", 0) == 4);
+
+    CHECK((db.keyspaces() == std::vector<string>{"default", "other"}) && db.drop_keyspace("other"));
+    CHECK(!db.drop_keyspace("other") && thrown([&] { other.set("k", "v"); }) == FORREST_INVALID_ARGUMENT);
+}
+
+void whole(forrest::Db &db) {
+    CHECK(db.stats().keys > 0 && (db.capabilities() & FORREST_CAN_SNAPSHOT) != 0);
+    const bool on_disk = (db.capabilities() & FORREST_CAN_COMPACT) != 0;
+    const int32_t expected = on_disk ? 0 : FORREST_UNSUPPORTED;
+    db.sync();
+    db.flush();
+    db.settle();
+    db.trim();
+    db.refresh();
+    db.resume();
+    CHECK(thrown([&] { db.compact(); }) == expected && thrown([&] { db.compact("a", std::nullopt); }) == expected);
+    CHECK(thrown([&] { db.verify(); }) == expected);
+    db.set_option(FORREST_BATCH_OPS_MAX, 1);
+    CHECK(thrown([&] { db.write(forrest::Batch().erase("1").erase("2")); }) == FORREST_LIMIT);
+}
+
+void misuse(forrest::Db &db) {
+    CHECK(thrown([] { forrest::Db("mermory:"); }) == FORREST_INVALID_ARGUMENT);
+    CHECK(thrown([] { forrest::Options().set(-1, 0); }) == FORREST_INVALID_ARGUMENT);
+    CHECK(thrown([] { forrest::Value(nullptr); }) == FORREST_INVALID_ARGUMENT);
+    forrest::Db moved(std::move(db));
+    CHECK(moved.count() > 0 && thrown([&] { db.set("k", "v"); }) == FORREST_INVALID_ARGUMENT);
+    CHECK(thrown([&] { db.range(); }) == FORREST_INVALID_ARGUMENT);
+    db = std::move(moved);
+    forrest::Batch batch, taken(std::move(batch));
+    CHECK(thrown([&] { batch.set("k", "v"); }) == FORREST_INVALID_ARGUMENT);
+    CHECK(thrown([&] { db.write(batch); }) == FORREST_INVALID_ARGUMENT);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    if (argc != 2) {
+        std::cerr << "wrapper URL\n";
+        return 2;
+    }
+    forrest::Options options;
+    options.set(FORREST_BATCH_BYTES_MAX, 1 << 20).durability(forrest::Durability::Memory);
+    forrest::Db db(argv[1], options);
+    changing(db);
+    ranges(db);
+    together(db);
+    std::thread([&] { db.add("threads", 1); }).join();
+    whole(db);
+    misuse(db);
+    db.close();
+    std::cout << "all is as it should be\n";
+}
