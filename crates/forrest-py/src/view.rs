@@ -9,9 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use std::sync::Arc;
 
-/// Number of keys or pairs of a long call that are processed at a time. In between, Python checks for
-/// signals.
-pub(crate) const CHUNK: usize = 4096;
+/// Number of keys of a long call that are processed at a time. In between, Python checks for signals.
+const CHUNK: usize = 4096;
 
 /// The reads of one keyspace.
 #[pyclass(module = "forrest", subclass, frozen, mapping)]
