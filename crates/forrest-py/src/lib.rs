@@ -39,6 +39,10 @@ mod view;
 /// The native part of the package forrest. Use the package, not this module.
 #[pyo3::pymodule]
 mod _forrest {
+    /// The version of the package.
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "the name that Python programs look for")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
     use crate::batch::Batch;
     #[pymodule_export]

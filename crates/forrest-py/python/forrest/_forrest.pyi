@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from os import PathLike
 from types import GenericAlias, TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar, final, overload
+from typing import Any, Final, Generic, Literal, Self, TypeVar, final, overload
 
 from typing_extensions import Buffer, disjoint_base
 
-__all__ = ["Batch", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "View", "move_log", "salvage"]
+__version__: Final[str]
+
+__all__ = ["Batch", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "View", "__version__", "move_log", "salvage"]
 
 _T = TypeVar("_T")
 _Item = TypeVar("_Item", covariant=True)
