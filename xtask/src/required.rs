@@ -50,6 +50,7 @@ pub(crate) const PYTHON: &[&str] = &[
     "crates/forrest-py/tests/test_docs.py",
     "crates/forrest-py/tests/test_fork.py",
     "crates/forrest-py/tests/test_model.py",
+    "crates/forrest-py/tests/test_processes.py",
     "crates/forrest-py/tests/test_threads.py",
     "crates/forrest-py/tests/test_typed.py",
 ];
