@@ -47,6 +47,7 @@ pub(crate) const PYTHON: &[&str] = &[
     "crates/forrest-py/tests/test_api.py",
     "crates/forrest-py/tests/test_closing.py",
     "crates/forrest-py/tests/test_cpython.py",
+    "crates/forrest-py/tests/test_dbm.py",
     "crates/forrest-py/tests/test_docs.py",
     "crates/forrest-py/tests/test_fork.py",
     "crates/forrest-py/tests/test_model.py",
