@@ -45,6 +45,7 @@ pub(crate) const GUIDES_C: &[&str] = &["crates/forrest-c/README.md", "crates/rem
 pub(crate) const PYTHON: &[&str] = &[
     "crates/forrest-py/tests/requirements.txt",
     "crates/forrest-py/tests/test_api.py",
+    "crates/forrest-py/tests/test_arrays.py",
     "crates/forrest-py/tests/test_closing.py",
     "crates/forrest-py/tests/test_cpython.py",
     "crates/forrest-py/tests/test_dbm.py",

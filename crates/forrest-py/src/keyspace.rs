@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::Arc;
 
-/// A group of pairs that put_many() writes together is full at this number of bytes or pairs.
-const GROUP_BYTES: usize = 64 << 10;
-const GROUP_PAIRS: usize = 4096;
+/// A group of pairs that are written together is full at this number of bytes or pairs.
+pub(crate) const GROUP_BYTES: usize = 64 << 10;
+pub(crate) const GROUP_PAIRS: usize = 4096;
 
 /// Copies of pairs, one after the other. They are copied as they come, while they are in the processor's caches.
 #[derive(Default)]

@@ -10,6 +10,7 @@
 //! | batch.rs | `Batch`: changes that are applied together |
 //! | snapshot.rs | `Snapshot`: one state of all keyspaces |
 //! | db.rs | `Db`: opening and closing, and operations on the whole store |
+//! | rows.rs | many pairs of a fixed length, for arrays |
 //! | keyspace.rs | `Keyspace`: all changes |
 //! | view.rs | `View`: all reads |
 //! | range.rs | `Range`: iterations |
@@ -30,6 +31,7 @@ mod failure;
 mod keyspace;
 mod options;
 mod range;
+mod rows;
 mod salvage;
 mod scope;
 mod snapshot;
@@ -51,6 +53,8 @@ mod _forrest {
     use crate::keyspace::Keyspace;
     #[pymodule_export]
     use crate::range::Range;
+    #[pymodule_export]
+    use crate::rows::{get_rows, put_rows, scan_rows};
     #[pymodule_export]
     use crate::salvage::{move_log, salvage};
     #[pymodule_export]
