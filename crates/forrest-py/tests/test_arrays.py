@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import forrest
+from conftest import starts_python
 from forrest import codecs
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
@@ -137,6 +138,7 @@ def test_pairs_of_another_length_are_an_error(db: forrest.Db) -> None:
             call()
 
 
+@starts_python
 def test_numpy_is_imported_only_when_used() -> None:
     program = "import sys, forrest; assert 'numpy' not in sys.modules; import forrest.arrays; assert 'numpy' in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import forrest
+from conftest import starts_python
 
 # A child of a fork opens the store itself, and uses no object of its parent.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -48,7 +49,9 @@ def open_writer(path: str) -> str:
     return "none"
 
 
-@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+@pytest.mark.parametrize(
+    "method", ["fork", *(pytest.param(method, marks=starts_python) for method in ("forkserver", "spawn"))]
+)
 def test_many_processes_read_while_one_writes(method: str, tmp_path: Path) -> None:
     path = str(tmp_path / "store")
     with forrest.open(path) as db:
@@ -81,6 +84,7 @@ def test_a_reader_goes_on_without_a_writer(tmp_path: Path) -> None:
         reader.close()
 
 
+@starts_python
 def test_the_example_with_workers_runs(tmp_path: Path) -> None:
     program = Path(__file__).resolve().parent.parent / "examples/workers.py"
     printed = subprocess.run(
