@@ -32,6 +32,7 @@ mod steps;
 mod test;
 mod tidy;
 mod vm;
+mod wheels;
 mod workspace;
 
 use std::process::ExitCode;
@@ -120,6 +121,7 @@ const COMMANDS: &[Command] = &[
         does: "the same as a Debian package, an archive, and a PKGBUILD for Arch",
         run: install::package,
     },
+    Command { name: "wheels", arguments: "[DIR]", does: wheels::DOES, run: wheels::run },
     Command {
         name: "docs",
         arguments: "",
@@ -199,6 +201,9 @@ fn help_of(command: &Command) -> String {
         }
         soak::NAME => help += "\nIt takes an hour by default; CI runs two minutes.\n",
         "package" => help += "\nDIR defaults to target/package. Needs dpkg-deb, tar, sha256sum and strip.\n",
+        "wheels" => {
+            help += "\nDIR defaults to target/wheels. A processor that cannot be emulated here is built, not tested.\n"
+        }
         "fuzz" => help += &fuzz::help(),
         vm::NAME => help += &vm::help(),
         "bench" => {
