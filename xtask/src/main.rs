@@ -202,7 +202,7 @@ fn help_of(command: &Command) -> String {
         soak::NAME => help += "\nIt takes an hour by default; CI runs two minutes.\n",
         "package" => help += "\nDIR defaults to target/package. Needs dpkg-deb, tar, sha256sum and strip.\n",
         "wheels" => {
-            help += "\nDIR defaults to target/wheels. A processor that cannot be emulated here is built, not tested.\n"
+            help += "\nDIR defaults to target/python-wheels. A processor that cannot be emulated here is built, not tested.\n"
         }
         "fuzz" => help += &fuzz::help(),
         vm::NAME => help += &vm::help(),

@@ -50,7 +50,8 @@ const DEBIAN: &[&str] = &[
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     let directory = match arguments {
-        [] => workspace.target.join("wheels"),
+        // pip leaves wheels of its own builds in target/wheels.
+        [] => workspace.target.join("python-wheels"),
         [directory] => std::path::absolute(directory)
             .map_err(|error| Failure::Broken(format!("{directory}: {error}")))?,
         [_, one, ..] => return Err(Failure::Usage(format!("unexpected argument {one:?}"))),
