@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 use std::ops::ControlFlow;
 
-/// The length of each of a number of rows.
+/// The length of each of a number of rows, at least 1: so the number is bounded by what is in memory.
 fn length(py: Python<'_>, what: &str, bytes: &[u8], rows: usize) -> PyResult<usize> {
-    if rows == 0 || !bytes.len().is_multiple_of(rows) {
+    if rows == 0 || bytes.is_empty() || !bytes.len().is_multiple_of(rows) {
         let message = format!("{} bytes of {what} are not {rows} rows of one length", bytes.len());
         return Err(Failure::Invalid(message).raise(py));
     }
@@ -69,18 +69,18 @@ pub(crate) fn get_rows<'py>(
 ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
     let keys = keys.get();
     let key = length(py, "keys", keys, rows)?;
-    let slices: Vec<&[u8]> = (0..rows).map(|row| &keys[row * key..(row + 1) * key]).collect();
     let mut values = None;
     let found = filled(py, rows, 1, |found| {
         values = Some(filled(py, rows, value_bytes, |values| {
-            for (chunk, slices) in slices.chunks(CHUNK).enumerate() {
+            for (chunk, keys) in keys.chunks(key * CHUNK).enumerate() {
+                let keys: Vec<&[u8]> = keys.chunks(key).collect();
                 view.get().part().detached(py, |view| {
-                    for (row, value) in (chunk * CHUNK..).zip(view.multi_get(slices)?) {
+                    for (row, value) in (chunk * CHUNK..).zip(view.multi_get(&keys)?) {
                         let Some(value) = value else { continue };
                         if value.len() != value_bytes {
                             return Err(other_length(
                                 "value of key",
-                                slices[row % CHUNK],
+                                keys[row % CHUNK],
                                 value.len(),
                                 value_bytes,
                             ));

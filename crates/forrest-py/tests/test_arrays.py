@@ -11,7 +11,7 @@ import pytest
 
 import forrest
 from conftest import starts_python
-from forrest import codecs
+from forrest import _forrest, codecs
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
 from forrest import arrays  # noqa: E402
@@ -135,6 +135,39 @@ def test_pairs_of_another_length_are_an_error(db: forrest.Db) -> None:
         arrays.read(db, "i8", None)
     for call in (lambda: arrays.read(db, "S4", "i8"), lambda: arrays.get(db, np.array([b"abcd"]), "i8")):
         with pytest.raises(forrest.InvalidArgumentError, match='the value of key "abcd" has 1 bytes'):
+            call()
+
+
+def test_rows_that_do_not_fit_their_buffers_are_an_error(db: forrest.Db) -> None:
+    calls: list[Any] = [
+        lambda: _forrest.put_rows(db, b"abc", b"ab", 2, 0),
+        lambda: _forrest.put_rows(db, b"ab", b"abc", 2, 0),
+        lambda: _forrest.put_rows(db, b"", b"", 0, 0),
+        lambda: _forrest.get_rows(db, b"abc", 2, 8),
+        lambda: _forrest.get_rows(db, b"", 1 << 40, 1 << 40),
+        lambda: _forrest.scan_rows(db, None, None, None, 1 << 40, 1 << 40, None),
+    ]
+    for call in calls:
+        with pytest.raises((forrest.InvalidArgumentError, MemoryError)):
+            call()
+    with pytest.raises(OverflowError):
+        _forrest.scan_rows(db, None, None, None, -1, 8, 8)
+    assert not db
+
+
+def test_a_closed_store_is_an_error(db: forrest.Db) -> None:
+    keys = np.arange(3)
+    arrays.put(db, keys, keys)
+    pieces = arrays.scan(db, "i8", "i8", rows=2)
+    next(pieces)
+    db.close()
+    calls: list[Any] = [
+        lambda: arrays.put(db, keys, keys),
+        lambda: arrays.get(db, keys, "i8"),
+        lambda: next(pieces),
+    ]
+    for call in calls:
+        with pytest.raises(forrest.InvalidArgumentError, match="the store is closed"):
             call()
 
 
