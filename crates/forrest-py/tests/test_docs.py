@@ -80,7 +80,11 @@ def test_the_comparison_runs() -> None:
 
 
 @starts_python
-def test_the_gets_with_asyncio_are_measured() -> None:
-    program = [sys.executable, str(CRATE / "examples/asyncio_gets.py"), "memory:", "300"]
-    printed = subprocess.run(program, capture_output=True, text=True, check=True)
-    assert printed.stdout.count("microseconds") == 3
+def test_the_other_measurements_run() -> None:
+    for arguments, expected in (
+        (["asyncio_gets.py", "memory:", "300"], "microseconds"),
+        (["arrays.py", "memory:", "300", "1"], "times"),
+    ):
+        program = [sys.executable, str(CRATE / "examples" / arguments[0]), *arguments[1:]]
+        printed = subprocess.run(program, capture_output=True, text=True, check=True)
+        assert printed.stdout.count(expected) >= 3
