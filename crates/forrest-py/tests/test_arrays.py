@@ -87,6 +87,15 @@ def test_many_rows(db: forrest.Db, chance: random.Random) -> None:
     assert db.count() == count
 
 
+def test_keyspaces_and_snapshots_have_arrays(disk: forrest.Db) -> None:
+    people, keys = disk.keyspace("people"), np.arange(5)
+    arrays.put(people, keys, keys)
+    with disk.snapshot() as snapshot:
+        arrays.put(people, keys, keys + 1)
+        assert arrays.read(snapshot.keyspace("people"), "i8", "i8")[1].tolist() == [0, 1, 2, 3, 4]
+    assert arrays.get(people, keys, "i8")[0].tolist() == [1, 2, 3, 4, 5] and not disk
+
+
 def test_nothing(db: forrest.Db) -> None:
     arrays.put(db, np.zeros(0, "i8"), np.zeros(0, "i8"))
     keys, values = arrays.read(db, "i8", ("f4", 3))

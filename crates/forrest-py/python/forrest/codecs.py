@@ -104,7 +104,7 @@ text: Codec[str] = Codec("text", _text, bytes.decode)
 
 json: Codec[Any] = Codec("json", _to_json, _json.loads)
 """What JSON has: None, bool, int, float, str, and lists and dicts of these, as UTF-8. Tuples come back as lists, and keys of dicts
-as str. As keys, they sort by their text, so 10 before 9."""
+as str. As keys, they sort by their text, so 10 before 9; 1, 1.0 and True are three keys."""
 
 int64: Codec[int] = _integer("int64", True, 1 << 63)
 """int from -2**63 to 2**63 - 1, as 8 bytes that sort as the numbers do: big endian, with the sign bit flipped."""
