@@ -5,8 +5,7 @@
 //!
 //! | block | what happens |
 //! |---|---|
-//! | `c`, `cpp`, `rust`, `python` whose first line is a comment with a file name (`/* trees.c: ...`, `// src/main.rs: ...`, `# trees.py: ...`) | the file is saved in the current directory |
-//! | `python` without a file name | a piece of one program for the whole page, which runs at the end |
+//! | `c`, `cpp`, `rust` | the program is saved under the file name with which its first line, a comment, begins (`/* trees.c: ...`, `// src/main.rs: ...`) |
 //! | `sh` | commands; all blocks of a page run in one shell |
 //! | `text` | what the `sh` block before it prints |
 //! | `cmake` | lines of the project that the step `install` builds |
@@ -16,6 +15,8 @@
 //! already; this command is only compared. New packages are in a workspace with the checkout's `Cargo.lock`, so that
 //! they build with the same versions. Where `numactl` is missing or not permitted, its command runs without it. All
 //! else is real.
+//!
+//! Not here: the guide of the Python package, which its own tests follow.
 
 use std::fs;
 use std::path::Path;
@@ -27,14 +28,6 @@ use crate::workspace::{self, Workspace};
 /// Where the guides are.
 const DIRECTORY: &str = "docs/guides";
 
-/// What a page finds when it is followed.
-pub(crate) enum Given<'a> {
-    /// `~/.local`, as `cargo xtask install` fills it.
-    Prefix(&'a Path),
-    /// Programs on the path: those of a Python that has the package.
-    Python(&'a Path),
-}
-
 /// A part of a guide that is in a block.
 #[derive(Debug, PartialEq, Eq)]
 enum Block<'a> {
@@ -42,8 +35,6 @@ enum Block<'a> {
         file: &'a str,
         text: String,
     },
-    /// Part of the page's program in Python.
-    Piece(String),
     Commands(String),
     Printed(String),
     /// Lines that are all in [`required::EXAMPLE_CMAKE`].
@@ -70,8 +61,8 @@ save() {
 }
 "#;
 
-/// Follows every page of `docs/guides` that is for what is given, each in an empty directory `home`.
-pub(crate) fn follow_all(workspace: &Workspace, home: &Path, given: &Given) -> Result<(), String> {
+/// Follows every page of `docs/guides`, each in an empty directory `home`.
+pub(crate) fn follow_all(workspace: &Workspace, home: &Path, prefix: &Path) -> Result<(), String> {
     let told = |error: std::io::Error| format!("{DIRECTORY}: {error}");
     let mut pages = Vec::new();
     for entry in fs::read_dir(workspace.root.join(DIRECTORY)).map_err(told)? {
@@ -82,18 +73,13 @@ pub(crate) fn follow_all(workspace: &Workspace, home: &Path, given: &Given) -> R
     }
     pages.sort();
     for page in &pages {
-        let text =
-            fs::read_to_string(workspace.root.join(page)).map_err(|error| format!("{page}: {error}"))?;
-        let is_python = text.lines().any(|line| line == "```python");
-        if is_python == matches!(given, Given::Python(_)) {
-            follow(workspace, page, home, given)?;
-        }
+        follow(workspace, page, home, prefix)?;
     }
     Ok(())
 }
 
-/// Follows one guide, in a directory `home` that is emptied.
-pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, given: &Given) -> Result<(), String> {
+/// Follows one guide, in a directory `home` that is emptied. `prefix` is its `~/.local`.
+pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, prefix: &Path) -> Result<(), String> {
     println!("following {guide}");
     let text = fs::read_to_string(workspace.root.join(guide)).map_err(|error| format!("{guide}: {error}"))?;
     let blocks = blocks(&text).map_err(|why| format!("{guide}: {why}"))?;
@@ -105,7 +91,6 @@ pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, given: &Gi
     write(&home.join("Cargo.toml"), PACKAGES.as_bytes())?;
     let lock = fs::read(workspace.root.join("Cargo.lock")).map_err(|error| format!("Cargo.lock: {error}"))?;
     write(&home.join("Cargo.lock"), &lock)?;
-    let mut pieces = String::new();
     let mut script = PRELUDE.to_owned();
     for (number, block) in blocks.iter().enumerate() {
         match block {
@@ -113,15 +98,10 @@ pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, given: &Gi
                 write(&saved.join(number.to_string()), text.as_bytes())?;
                 script += &format!("save {number} '{file}'\n");
             }
-            Block::Piece(text) => pieces += text,
             Block::Commands(text) => script += &format!("exec >\"$HOME/.guide/{number}\"\n{text}"),
             Block::Printed(_) => {}
             Block::Project(text) => project(workspace, text).map_err(|why| format!("{guide}: {why}"))?,
         }
-    }
-    if !pieces.is_empty() {
-        write(&saved.join("pieces.py"), pieces.as_bytes())?;
-        script += "python3 \"$HOME/.guide/pieces.py\"\n";
     }
     write(&saved.join("script"), script.as_bytes())?;
     let mut shell = workspace.command("bash");
@@ -133,17 +113,7 @@ pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, given: &Gi
         }
     }
     shell.env("CARGO_TARGET_DIR", workspace.target.join("guides"));
-    match given {
-        Given::Prefix(prefix) => link(prefix, &home.join(".local"))?,
-        Given::Python(bin) => {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let path = std::iter::once((*bin).to_owned()).chain(std::env::split_paths(&path));
-            shell.env(
-                "PATH",
-                std::env::join_paths(path).map_err(|error| format!("{}: {error}", bin.display()))?,
-            );
-        }
-    }
+    link(prefix, &home.join(".local"))?;
     workspace::run(&mut shell).map_err(|why| format!("{guide}: {why}"))?;
     for (number, pair) in blocks.windows(2).enumerate() {
         if let [Block::Commands(commands), Block::Printed(expected)] = pair {
@@ -178,9 +148,8 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>, String> {
         let text: String = body.iter().flat_map(|line| [line, "\n"]).collect();
         let head = body.first().copied().unwrap_or_default();
         blocks.push(match language {
-            "c" | "cpp" | "rust" | "python" => match file_named(head) {
+            "c" | "cpp" | "rust" => match file_named(head) {
                 Some(file) => Block::Program { file, text },
-                None if language == "python" => Block::Piece(text),
                 None => return Err(format!("a program in {language} begins with {head:?}, not with a comment that has its file name")),
             },
             "sh" => Block::Commands(text),
@@ -195,7 +164,7 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>, String> {
 
 /// The file name at the beginning of a comment, which a colon ends. It leads nowhere but below the current directory.
 fn file_named(line: &str) -> Option<&str> {
-    let comment = ["/* ", "// ", "# "].iter().find_map(|mark| line.strip_prefix(mark))?;
+    let comment = ["/* ", "// "].iter().find_map(|mark| line.strip_prefix(mark))?;
     let (file, _) = comment.split_once(':')?;
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-/".contains(letter);
     let is_inside = !file.starts_with('/') && file.split('/').all(|part| part != "..");
@@ -208,11 +177,12 @@ mod tests {
 
     #[test]
     fn blocks_are_told_apart() {
-        let text = "# A guide\n```c\n/* a.c: it */\nint x;\n```\nSo:\n```sh\ncc a.c\n```\n```text\nyes\n```\n```python\nx = 1\n```\n";
+        let text =
+            "# A guide\n```c\n/* a.c: it */\nint x;\n```\nSo:\n```sh\ncc a.c\n```\n```text\nyes\n```\n";
         let program = Block::Program { file: "a.c", text: "/* a.c: it */\nint x;\n".to_owned() };
         let (commands, printed) =
             (Block::Commands("cc a.c\n".to_owned()), Block::Printed("yes\n".to_owned()));
-        assert_eq!(blocks(text), Ok(vec![program, commands, printed, Block::Piece("x = 1\n".to_owned())]));
+        assert_eq!(blocks(text), Ok(vec![program, commands, printed]));
     }
 
     #[test]
@@ -220,11 +190,10 @@ mod tests {
         for (line, file) in [
             ("/* trees.c: stores trees */", Some("trees.c")),
             ("// src/main.rs: stores trees", Some("src/main.rs")),
-            ("# trees.py: stores trees", Some("trees.py")),
-            ("# a note: of no file", None),
+            ("// a note: of no file", None),
             ("// ../up.rs: elsewhere", None),
             ("// /etc/x.rs: elsewhere", None),
-            ("# it's.py: quoted", None),
+            ("// it's.rs: quoted", None),
             ("int x;", None),
         ] {
             assert_eq!(file_named(line), file, "{line}");
@@ -245,27 +214,19 @@ mod tests {
     fn a_page_is_followed() {
         let workspace = Workspace::find().expect("this test runs in it");
         let here = workspace.target.join("guide-test");
-        let page_with = |text: &str, given: Given| {
+        let page = |text: &str| {
             let mut workspace = workspace.clone();
             workspace.root = here.clone();
             write(&here.join("Cargo.lock"), b"").expect("it is written");
             write(&here.join("page.md"), text.as_bytes()).expect("it is written");
-            follow(&workspace, "page.md", &here.join("home"), &given)
+            follow(&workspace, "page.md", &here.join("home"), &here)
         };
-        let page = |text| page_with(text, Given::Prefix(&here));
-        let text = "```sh\nmkdir place\ncd place\n```\n```python\n# in/a.py: it\n```\n\
-                    ```sh\ncat in/a.py\ncargo xtask install --prefix ~/.local\n```\n```text\n# in/a.py: it\n```\n";
+        let text = "```sh\nmkdir place\ncd place\n```\n```rust\n// in/a.rs: it\n```\n\
+                    ```sh\ncat in/a.rs\ncargo xtask install --prefix ~/.local\n```\n```text\n// in/a.rs: it\n```\n";
         assert_eq!(page(text), Ok(()));
         let wrong = page("```sh\necho no\n```\n```text\nyes\n```\n").expect_err("it prints something else");
         assert!(wrong.contains("expected\nyes") && wrong.contains("got\nno"), "{wrong}");
         assert!(page("```sh\nfalse\n```\n").is_err());
         assert!(page("```sh\ncargo xtask install --perfix ~/.local\n```\n").is_err());
-        // The pieces of a page in Python are one program.
-        write(&here.join("bin/python3"), b"#!/bin/sh\ncat \"$1\" >ran\n").expect("it is written");
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(here.join("bin/python3"), mode).expect("it may be run");
-        let text = "```python\na = 1\n```\n```sh\ntrue\n```\n```python\nb = a\n```\n";
-        assert_eq!(page_with(text, Given::Python(&here.join("bin"))), Ok(()));
-        assert_eq!(fs::read_to_string(here.join("home/ran")).ok().as_deref(), Some("a = 1\nb = a\n"));
     }
 }

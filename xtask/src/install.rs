@@ -392,11 +392,11 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     put(workspace, &prefix, "dev", Extent::Everything)?;
     check(workspace, &prefix)?;
     let without_cmake = cmake(workspace, &prefix, &directory.join("cmake"))?;
-    let (home, given) = (directory.join("home"), guide::Given::Prefix(&prefix));
+    let home = directory.join("home");
     for path in required::GUIDES_C {
-        guide::follow(workspace, path, &home, &given)?;
+        guide::follow(workspace, path, &home, &prefix)?;
     }
-    guide::follow_all(workspace, &home, &given)?;
+    guide::follow_all(workspace, &home, &prefix)?;
     let packages = match Packages::make(workspace, &directory.join("package"), "dev") {
         Ok(packages) => packages,
         Err(why) if why.starts_with("there is no ") => {

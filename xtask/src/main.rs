@@ -33,6 +33,7 @@ mod steps;
 mod test;
 mod tidy;
 mod vm;
+mod wheels;
 mod workspace;
 
 use std::process::ExitCode;
@@ -121,6 +122,7 @@ const COMMANDS: &[Command] = &[
         does: "the same as a Debian package, an archive, and a PKGBUILD for Arch",
         run: install::package,
     },
+    Command { name: "wheels", arguments: "[DIR]", does: wheels::DOES, run: wheels::run },
     Command {
         name: "docs",
         arguments: "",
@@ -203,6 +205,9 @@ fn help_of(command: &Command) -> String {
             help += "\n--libraries leaves the commands out: only what programs in C and C++ need, which builds in a minute or two.\n";
         }
         "package" => help += "\nDIR defaults to target/package. Needs dpkg-deb, tar, sha256sum and strip.\n",
+        "wheels" => {
+            help += "\nDIR defaults to target/python-wheels. A processor that cannot be emulated here is built, not tested.\n"
+        }
         "fuzz" => help += &fuzz::help(),
         vm::NAME => help += &vm::help(),
         "bench" => {

@@ -8,18 +8,18 @@ use std::process::Command;
 
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{guide, required, setup};
+use crate::{files, required, setup};
 
-const PACKAGE: &str = "crates/forrest-py";
+pub(crate) const PACKAGE: &str = "crates/forrest-py";
 
-/// Where Python is.
-struct Environment<'w> {
+/// An environment of Python for one purpose, below the target directory.
+pub(crate) struct Environment<'w> {
     workspace: &'w Workspace,
     /// Its programs.
-    bin: PathBuf,
+    pub(crate) bin: PathBuf,
     /// What was fetched, and all that is installed from.
     wheels: PathBuf,
-    /// How cargo builds the package: as `cargo build` does, to be done soon, and with the home for tests.
+    /// How cargo builds the package.
     build: &'static str,
 }
 
@@ -33,32 +33,79 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     }
     let compiler = setup::compiler(workspace);
     let build = if compiler.is_ok() { "--profile dev --features llds-user" } else { "--profile dev" };
-    let directory = workspace.target.join("python");
-    let (bin, wheels) = (directory.join("environment/bin"), directory.join("wheels"));
-    let environment = Environment { workspace, bin, wheels, build };
-    if let Err(why) = environment.make(&directory) {
-        return Ok(Outcome::Skipped(format!("what the tests are run with is missing: {why}")));
-    }
+    // The build is as `cargo build` does it, to be done soon, and with the home for tests.
+    let environment = match Environment::of_tests(workspace, build) {
+        Ok(environment) => environment,
+        Err(why) => return Ok(Outcome::Skipped(format!("what the tests are run with is missing: {why}"))),
+    };
     workspace::run(environment.call("pip").args(["install", "--quiet", &format!("./{PACKAGE}")]))?;
 
     let inside = workspace.root.join(PACKAGE);
     let mut tests = environment.call("python");
-    tests.args(["-X", "faulthandler", "-m", "pytest", "-q", "-p", "no:cacheprovider"]);
-    workspace::run(tests.current_dir(&inside))?;
+    workspace::run(tests.args(PYTEST).current_dir(&inside))?;
     let mut types = environment.call("mypy");
-    types.arg("--cache-dir").arg(directory.join("mypy")).args(["python/forrest", "tests", "examples"]);
+    types.arg("--cache-dir").arg(workspace.target.join("python/mypy")).args([
+        "python/forrest",
+        "tests",
+        "examples",
+    ]);
     workspace::run(types.env("MYPYPATH", "tests").current_dir(&inside))?;
     workspace::run(environment.call("stubtest").arg("forrest").current_dir(&inside))?;
-    guide::follow_all(workspace, &directory.join("home"), &guide::Given::Python(&environment.bin))?;
     Ok(match compiler {
         Ok(()) => Outcome::Passed,
         Err(why) => Outcome::Skipped(format!("all passed but llds-user: {why}")),
     })
 }
 
-impl Environment<'_> {
+/// The tests, called by pytest in the directory of the package.
+pub(crate) const PYTEST: &[&str] = &["-X", "faulthandler", "-m", "pytest", "-q", "-p", "no:cacheprovider"];
+/// What the tests are run with.
+pub(crate) const TESTS: &str = "tests/requirements.txt";
+
+impl<'w> Environment<'w> {
+    /// The environment that runs the tests.
+    pub(crate) fn of_tests(workspace: &'w Workspace, build: &'static str) -> Result<Environment<'w>, String> {
+        Environment::make(workspace, "python", TESTS, build)
+    }
+
+    /// Creates an environment in a directory with the packages of a list, unless it already exists with these.
+    pub(crate) fn make(
+        workspace: &'w Workspace,
+        directory: &str,
+        list: &str,
+        build: &'static str,
+    ) -> Result<Environment<'w>, String> {
+        let directory = workspace.target.join(directory);
+        let (bin, wheels) = (directory.join("environment/bin"), directory.join("wheels"));
+        let environment = Environment { workspace, bin, wheels, build };
+        let list = workspace.root.join(PACKAGE).join(list);
+        environment.fill(&directory, &list).map_err(|why| format!("{}: {why}", directory.display()))?;
+        Ok(environment)
+    }
+
+    fn fill(&self, directory: &Path, list: &Path) -> Result<(), String> {
+        let wanted = std::fs::read(list).map_err(|error| error.to_string())?;
+        let made = directory.join("made-with.txt");
+        if std::fs::read(&made).is_ok_and(|with| with == wanted) {
+            return Ok(());
+        }
+        files::empty(directory)?;
+        let mut python = self.workspace.command("python3");
+        workspace::run(python.args(["-m", "venv"]).arg(directory.join("environment")))?;
+        let mut download = self.workspace.command(self.bin.join("pip"));
+        download
+            .args(["download", "--quiet", "--require-hashes", "-d"])
+            .arg(&self.wheels)
+            .arg("-r")
+            .arg(list);
+        workspace::run(&mut download)?;
+        let mut install = self.call("pip");
+        workspace::run(install.args(["install", "--quiet", "--require-hashes", "-r"]).arg(list))?;
+        files::write(&made, &wanted)
+    }
+
     /// A call of one of its programs that never prompts and writes nothing to the sources.
-    fn call(&self, program: &str) -> Command {
+    pub(crate) fn call(&self, program: &str) -> Command {
         let mut command = self.workspace.command(self.bin.join(program));
         command
             .env("PIP_NO_INDEX", "1")
@@ -67,30 +114,5 @@ impl Environment<'_> {
             .env("CARGO_TARGET_DIR", &self.workspace.target)
             .env("PYTHONDONTWRITEBYTECODE", "1");
         command
-    }
-
-    /// Creates it, unless it already exists with the wanted packages.
-    fn make(&self, directory: &Path) -> Result<(), String> {
-        let told = |error: std::io::Error| format!("{}: {error}", directory.display());
-        let list = self.workspace.root.join(PACKAGE).join("tests/requirements.txt");
-        let wanted = std::fs::read(&list).map_err(told)?;
-        let made = directory.join("made-with.txt");
-        if std::fs::read(&made).is_ok_and(|with| with == wanted) {
-            return Ok(());
-        }
-        drop(std::fs::remove_dir_all(directory));
-        std::fs::create_dir_all(directory).map_err(told)?;
-        let mut python = self.workspace.command("python3");
-        workspace::run(python.args(["-m", "venv"]).arg(directory.join("environment")))?;
-        let mut download = self.workspace.command(self.bin.join("pip"));
-        download
-            .args(["download", "--quiet", "--require-hashes", "-d"])
-            .arg(&self.wheels)
-            .arg("-r")
-            .arg(&list);
-        workspace::run(&mut download)?;
-        let mut install = self.call("pip");
-        workspace::run(install.args(["install", "--quiet", "--require-hashes", "-r"]).arg(&list))?;
-        std::fs::write(made, wanted).map_err(told)
     }
 }

@@ -50,11 +50,16 @@ pub(crate) const GUIDES_C: &[&str] =
 pub(crate) const PYTHON: &[&str] = &[
     "crates/forrest-py/tests/requirements.txt",
     "crates/forrest-py/tests/test_api.py",
+    "crates/forrest-py/tests/test_arrays.py",
     "crates/forrest-py/tests/test_closing.py",
+    "crates/forrest-py/tests/test_cpython.py",
+    "crates/forrest-py/tests/test_dbm.py",
     "crates/forrest-py/tests/test_docs.py",
     "crates/forrest-py/tests/test_fork.py",
     "crates/forrest-py/tests/test_model.py",
+    "crates/forrest-py/tests/test_processes.py",
     "crates/forrest-py/tests/test_threads.py",
+    "crates/forrest-py/tests/test_typed.py",
 ];
 /// Random operations against a model, on the index and on the library: what `portable` runs beside unit tests.
 pub(crate) const MODELS: &[&str] =

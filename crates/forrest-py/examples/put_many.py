@@ -1,10 +1,10 @@
-"""put_many beside the same puts from Rust, on the same home with the same durability.
+"""put_many beside batches, and the same puts from Rust, on the same home with the same durability.
 
     python put_many.py [URL [PAIRS [ROUNDS]]] [--no-native]
 
-Both sides put the same random pairs of 16 + 100 bytes, which are there before the clock starts, one by one in the same order into
-a new store, and take turns; the rates are medians. URL is "memory:" or a path, whose stores go afterwards. The native side is
-crates/forrest/examples/sets.rs, built by cargo; --no-native leaves it out.
+All sides put the same random pairs of 16 + 100 bytes, which are there before the clock starts, in the same order into a new store,
+and take turns; the rates are medians. Batches have 1,000 pairs. URL is "memory:" or a path, whose stores go afterwards. The native
+side is crates/forrest/examples/sets.rs, which sets one pair at a time, built by cargo; --no-native leaves it out.
 """
 
 from __future__ import annotations
@@ -32,11 +32,26 @@ def mixed(number: int) -> int:
     return number ^ (number >> 31)
 
 
-def here(url: str, pairs: list[tuple[bytes, bytes]]) -> float:
-    """Pairs per second by put_many."""
+def by_put_many(db: forrest.Db, pairs: list[tuple[bytes, bytes]]) -> None:
+    """Puts the pairs in one call."""
+    db.put_many(pairs)
+
+
+def by_batches(db: forrest.Db, pairs: list[tuple[bytes, bytes]]) -> None:
+    """Puts the pairs in batches."""
+    for start in range(0, len(pairs), 1_000):
+        with db.batch() as batch:
+            for key, value in pairs[start : start + 1_000]:
+                batch[key] = value
+
+
+def here(
+    put: Callable[[forrest.Db, list[tuple[bytes, bytes]]], None], url: str, pairs: list[tuple[bytes, bytes]]
+) -> float:
+    """Pairs per second from Python."""
     with forrest.open(url) as db:
         before = perf_counter()
-        db.put_many(pairs)
+        put(db, pairs)
         took = perf_counter() - before
         assert len(db) == len(pairs)
     return len(pairs) / took
@@ -44,21 +59,24 @@ def here(url: str, pairs: list[tuple[bytes, bytes]]) -> float:
 
 def native(url: str, count: int) -> float:
     """Pairs per second from Rust."""
-    cargo = ["cargo", "run", "--quiet", "--release", "--locked", "--package", "forrest", "--example", "sets", "--"]
+    cargo = ["cargo", "run", "--quiet", "--release", "--locked", "--package", "forrest-db", "--example", "sets", "--"]
     told = subprocess.run([*cargo, url, str(count)], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return float(json.loads(told.stdout)["pairs_per_second"])
 
 
 def main() -> None:
     """Measures and prints."""
-    parser = argparse.ArgumentParser(description="put_many beside the same puts from Rust")
+    parser = argparse.ArgumentParser(description="put_many beside batches, and the same puts from Rust")
     parser.add_argument("url", nargs="?", default="memory:")
     parser.add_argument("pairs", nargs="?", type=int, default=1_000_000)
     parser.add_argument("rounds", nargs="?", type=int, default=5)
     parser.add_argument("--no-native", action="store_true", help="leave the native side out")
     asked = parser.parse_args()
     pairs = [(b"%016x" % mixed(number), mixed(~number & MASK).to_bytes(8) + bytes(92)) for number in range(asked.pairs)]
-    sides: dict[str, Callable[[str], float]] = {"put_many": lambda url: here(url, pairs)}
+    sides: dict[str, Callable[[str], float]] = {
+        "put_many": lambda url: here(by_put_many, url, pairs),
+        "batches": lambda url: here(by_batches, url, pairs),
+    }
     if not asked.no_native:
         sides["Rust"] = lambda url: native(url, asked.pairs)
     rates: dict[str, list[float]] = {side: [] for side in sides}
@@ -70,8 +88,9 @@ def main() -> None:
                 shutil.rmtree(url)
     for side, each in rates.items():
         print(f"{side:<9} {median(each):12,.0f} pairs/s  ({', '.join(f'{rate:,.0f}' for rate in each)})")
-    if not asked.no_native:
-        print(f"put_many has {median(rates['put_many']) / median(rates['Rust']):.0%} of the native rate")
+    for side in list(sides)[1:]:
+        ratio = median(ours / theirs for ours, theirs in zip(rates["put_many"], rates[side]))
+        print(f"put_many has {ratio:.0%} of the rate of {side}")
 
 
 if __name__ == "__main__":

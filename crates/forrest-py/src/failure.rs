@@ -69,8 +69,8 @@ impl Failure {
             ),
             Failure::Closed(what) => invalid(format!("the {what} is closed")),
             Failure::Forked => invalid(
-                "this object belongs to the process that forked this one; open the store in this process, after the \
-                 other one has closed it"
+                "this object belongs to the process that forked this one; open the store in this process: with \
+                 read_only=True while the other one has it open, or after that has closed it"
                     .to_owned(),
             ),
             Failure::Invalid(message) => invalid(message),

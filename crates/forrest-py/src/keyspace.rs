@@ -3,12 +3,49 @@
 use crate::argument::{Bytes, Given, key_range, pair};
 use crate::failure::Failure;
 use crate::scope::{Part, Scope};
-use crate::view::{CHUNK, View, missing};
-use forrest::Swap;
+use crate::view::{View, missing};
+use forrest::{Swap, WriteBatch};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::Arc;
+
+/// A group of pairs that are written together is full at this number of bytes or pairs.
+pub(crate) const GROUP_BYTES: usize = 64 << 10;
+pub(crate) const GROUP_PAIRS: usize = 4096;
+
+/// Copies of pairs, one after the other. They are copied as they come, while they are in the processor's caches.
+#[derive(Default)]
+struct Group {
+    bytes: Vec<u8>,
+    /// The end of each pair's key and of its value in `bytes`.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Group {
+    fn push(&mut self, key: &[u8], value: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        let key_end = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.ends.push((key_end, self.bytes.len()));
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes.len() >= GROUP_BYTES || self.ends.len() >= GROUP_PAIRS
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|(_, end)| *end));
+        starts
+            .zip(&self.ends)
+            .map(|(start, (key_end, end))| (&self.bytes[start..*key_end], &self.bytes[*key_end..*end]))
+    }
+}
 
 /// One ordered map of a store. Each change is atomic, and every read that begins after it sees it.
 #[pyclass(module = "forrest", extends = View, subclass, frozen)]
@@ -43,6 +80,34 @@ impl Keyspace {
     /// The library's handle to the keyspace. Do not keep it outside of a [`Part`].
     pub(crate) fn handle(&self, py: Python<'_>) -> PyResult<forrest::Keyspace> {
         self.space.at_once(py, |space| Ok(space.clone()))
+    }
+
+    /// Sets pairs in order, detached from the interpreter: on disk and in the kernel as a batch, which is faster.
+    /// `before` is the number of pairs that the call has set already, for the error.
+    pub(crate) fn put<'p>(
+        &self,
+        py: Python<'_>,
+        pairs: impl Iterator<Item = (&'p [u8], &'p [u8])> + Clone + Send,
+        before: usize,
+    ) -> PyResult<()> {
+        let set_all = |db: &forrest::Db, space: &forrest::Keyspace| {
+            if db.capabilities().home() != "memory:" {
+                let mut batch = WriteBatch::new();
+                let mut on = batch.on(space);
+                pairs.clone().for_each(|(key, value)| {
+                    on.set(key, value);
+                });
+                if db.write(batch).is_ok() {
+                    return Ok(());
+                }
+                // The batch has set nothing. Set the pairs before the one that fails.
+            }
+            for (at, (key, value)) in pairs.enumerate() {
+                space.set(key, value).map_err(|error| Failure::Store(error, Some(before + at)))?;
+            }
+            Ok(())
+        };
+        self.store.detached(py, |db| self.space.with(|space| set_all(db, space)))
     }
 
     /// Removes a key at one instant, and returns its value.
@@ -89,38 +154,26 @@ impl Keyspace {
         if was_there { Ok(()) } else { Err(missing(key)) }
     }
 
-    /// Sets many keys, from tuples of a key and a value, one after the other. If one fails, those before it
-    /// stay set. Use batch() for changes that are applied together or not at all.
+    /// Sets many keys, from tuples of a key and a value, in order. On disk and in the kernel groups of them are written
+    /// as batches, which is faster. If one fails, those before it stay set. Use batch() for changes that are applied
+    /// together or not at all.
     #[pyo3(signature = (pairs, /))]
     fn put_many(&self, py: Python<'_>, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
-        let mut pairs = pairs.try_iter()?;
+        let mut group = Group::default();
         let mut put = 0;
-        let mut chunk = Vec::with_capacity(CHUNK.min(pairs.size_hint().0));
-        loop {
-            chunk.clear();
-            let mut wrong = None;
-            for item in pairs.by_ref().take(CHUNK) {
-                match item.and_then(|item| pair(&item)) {
-                    Ok(pair) => chunk.push(pair),
-                    Err(error) => {
-                        wrong = Some(error);
-                        break;
-                    }
-                }
+        for item in pairs.try_iter()? {
+            match item.and_then(|item| pair(&item)) {
+                Ok((key, value)) => group.push(key.get(), value.get()),
+                Err(wrong) => return self.put(py, group.pairs(), put).and(Err(wrong)),
             }
-            let slices: Vec<_> = chunk.iter().map(|(key, value)| (key.get(), value.get())).collect();
-            self.space.detached(py, |space| {
-                slices.iter().enumerate().try_for_each(|(at, (key, value))| {
-                    space.set(key, value).map_err(|error| Failure::Store(error, Some(put + at)))
-                })
-            })?;
-            put += chunk.len();
-            match wrong {
-                Some(error) => return Err(error),
-                None if chunk.len() < CHUNK => return Ok(()),
-                None => py.check_signals()?,
+            if group.is_full() {
+                self.put(py, group.pairs(), put)?;
+                put += group.ends.len();
+                group.clear();
+                py.check_signals()?;
             }
         }
+        self.put(py, group.pairs(), put)
     }
 
     /// Adds to a counter and returns its new value. A counter is a value of 8 bytes, a big-endian signed

@@ -10,6 +10,7 @@
 //! | batch.rs | `Batch`: changes that are applied together |
 //! | snapshot.rs | `Snapshot`: one state of all keyspaces |
 //! | db.rs | `Db`: opening and closing, and operations on the whole store |
+//! | rows.rs | many pairs of a fixed length, for arrays |
 //! | keyspace.rs | `Keyspace`: all changes |
 //! | view.rs | `View`: all reads |
 //! | range.rs | `Range`: iterations |
@@ -30,6 +31,7 @@ mod failure;
 mod keyspace;
 mod options;
 mod range;
+mod rows;
 mod salvage;
 mod scope;
 mod snapshot;
@@ -39,6 +41,10 @@ mod view;
 /// The native part of the package forrest. Use the package, not this module.
 #[pyo3::pymodule]
 mod _forrest {
+    /// The version of the package.
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "the name that Python programs look for")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
     use crate::batch::Batch;
     #[pymodule_export]
@@ -47,6 +53,8 @@ mod _forrest {
     use crate::keyspace::Keyspace;
     #[pymodule_export]
     use crate::range::Range;
+    #[pymodule_export]
+    use crate::rows::{get_rows, put_rows, scan_rows};
     #[pymodule_export]
     use crate::salvage::{move_log, salvage};
     #[pymodule_export]

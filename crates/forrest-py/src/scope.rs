@@ -142,7 +142,9 @@ impl<T: Send + Sync + 'static> Part<T> {
         &self.scope
     }
 
-    fn with<R>(&self, work: impl FnOnce(&T) -> Result<R, Failure>) -> Result<R, Failure> {
+    /// Runs work on the object. The caller has checked the scope, and is detached from the interpreter if the work may
+    /// wait.
+    pub(crate) fn with<R>(&self, work: impl FnOnce(&T) -> Result<R, Failure>) -> Result<R, Failure> {
         // Ignore poisoning: `work` cannot change the slot, even if it panics.
         let slot = self.slot.read().unwrap_or_else(PoisonError::into_inner);
         match &*slot {

@@ -9,8 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use std::sync::Arc;
 
-/// Number of keys or pairs of a long call that are processed at a time. In between, Python checks for
-/// signals.
+/// Number of keys of a long call that are processed at a time. In between, Python checks for signals.
 pub(crate) const CHUNK: usize = 4096;
 
 /// The reads of one keyspace.
@@ -30,6 +29,11 @@ impl View {
     /// The scope of the view.
     pub(crate) fn scope(&self) -> &Arc<Scope> {
         self.view.scope()
+    }
+
+    /// The library's view.
+    pub(crate) fn part(&self) -> &Part<forrest::View> {
+        &self.view
     }
 
     fn find<'py>(&self, py: Python<'py>, key: &Bytes<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {

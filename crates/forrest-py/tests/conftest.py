@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import forrest
+
+
+def _starts_itself() -> bool:
+    try:
+        return subprocess.run([sys.executable, "-c", ""], check=False).returncode == 0
+    except OSError:
+        return False
+
+
+starts_python = pytest.mark.skipif(not _starts_itself(), reason="this Python is emulated, and cannot start itself")
+"""Skips a test that starts another Python where that is not possible."""
 
 
 @pytest.fixture(params=["memory:", "a path", "llds-user:"])

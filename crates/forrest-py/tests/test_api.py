@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import copy
 import datetime
+import importlib.metadata
 import inspect
 import pickle
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -157,7 +158,31 @@ def test_errors_have_kinds(db: forrest.Db) -> None:
     assert isinstance(error.value, forrest.Error) and isinstance(error.value, ValueError)
     assert "65536" in str(error.value) and error.value.op is None
     kinds = [kind for _, kind in inspect.getmembers(forrest, inspect.isclass) if issubclass(kind, Exception)]
-    assert len(kinds) == 11 and all(issubclass(kind, forrest.Error) for kind in kinds)
+    assert len(kinds) == 12 and all(issubclass(kind, forrest.Error) for kind in kinds)
+    assert issubclass(forrest.IoError, OSError) and issubclass(forrest.UnsupportedError, NotImplementedError)
+    # Tracebacks name the classes as programs do, and another process can receive them.
+    assert all(kind.__module__ == "forrest" for kind in kinds)
+    copied = pickle.loads(pickle.dumps(error.value))
+    assert type(copied) is forrest.LimitError and str(copied) == str(error.value)
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert forrest.__version__ == importlib.metadata.version("forrest-db")
+
+
+def test_put_many_fails_after_the_pairs_before_the_wrong_one(db: forrest.Db) -> None:
+    # The wrong pair is in a group that the home refuses as a whole, and longer than a group.
+    long = bytes(300 << 10)
+    with pytest.raises(forrest.LimitError, match="pair 3 of the call") as error:
+        db.put_many([(b"a", b"1"), (b"b", long), (b"a", b"2"), (bytes(70_000), b""), (b"c", b"")])
+    assert error.value.op == 3 and dict(db) == {b"a": b"2", b"b": long}
+
+
+def test_put_many_in_a_store_with_small_batches(tmp_path: Path) -> None:
+    pairs = [(b"%04d" % number, b"") for number in range(1_000)]
+    with forrest.open(tmp_path / "store", batch_ops_max=10) as db:
+        db.put_many(pairs)
+        assert list(db.items()) == pairs
 
 
 def test_homes_are_named(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import forrest
+from conftest import starts_python
 
 CRATE = Path(__file__).resolve().parent.parent
 ROOT = CRATE.parent.parent
@@ -35,6 +36,7 @@ def test_the_programs_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
         exec(compile(program, f"program {number} of README.md", "exec"), names)
 
 
+@starts_python
 def test_the_first_program_prints_what_it_says(tmp_path: Path) -> None:
     program = "\n".join(blocks("python")[:2])
     told = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -70,7 +72,19 @@ def test_the_texts_of_the_package() -> None:
     assert tried and not failed
 
 
+@starts_python
 def test_the_comparison_runs() -> None:
     program = [sys.executable, str(CRATE / "examples/put_many.py"), "memory:", "2000", "--no-native"]
     told = subprocess.run(program, capture_output=True, text=True, check=True)
     assert "put_many" in told.stdout
+
+
+@starts_python
+def test_the_other_measurements_run() -> None:
+    for arguments, expected in (
+        (["asyncio_gets.py", "memory:", "300"], "microseconds"),
+        (["arrays.py", "memory:", "300", "1"], "times"),
+    ):
+        program = [sys.executable, str(CRATE / "examples" / arguments[0]), *arguments[1:]]
+        printed = subprocess.run(program, capture_output=True, text=True, check=True)
+        assert printed.stdout.count(expected) >= 3

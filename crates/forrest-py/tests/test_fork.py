@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import forrest
+from conftest import starts_python
 
 # The child runs little code before it ends, and uses no object of other threads.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -101,6 +102,7 @@ assert dict(db) == {b"a": b"1", b"b": b"2"}
 """
 
 
+@starts_python
 def test_a_child_that_ends_gives_nothing_back(tmp_path: Path) -> None:
     program = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", ENDS_LIKE_ANY, str(tmp_path / "store")]
     ended = subprocess.run(program, capture_output=True, text=True)

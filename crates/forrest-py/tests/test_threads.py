@@ -14,6 +14,7 @@ import pytest
 
 import forrest
 from conftest import needs
+from forrest import _forrest
 
 THREADS = 4
 T = TypeVar("T")
@@ -174,6 +175,9 @@ def test_that_others_go_on_can_be_told() -> None:
         lambda db: db.delete_range(b"x"),
         lambda db: db.put_many([(b"a", b"1")]),
         lambda db: db.get_many([b"a"]),
+        lambda db: _forrest.put_rows(db, b"a", b"1", 1, 0),
+        lambda db: _forrest.get_rows(db, b"a", 1, 1),
+        lambda db: _forrest.scan_rows(db, None, None, None, 1, 1, 1),
         lambda db: len(db),
         lambda db: bool(db),
         lambda db: list(db),

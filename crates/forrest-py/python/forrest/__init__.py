@@ -14,16 +14,17 @@ child process must open stores itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, MutableMapping, ValuesView
+from collections.abc import Callable, Iterator, MutableMapping
 from os import PathLike
 from typing import Literal, NamedTuple, TypeVar
 
-from . import _forrest
+from . import _forrest, codecs
 from ._errors import (
     BusyError,
     ConditionFailedError,
     ConflictError,
     CorruptError,
+    DecodeError,
     Error,
     InvalidArgumentError,
     IoError,
@@ -32,7 +33,10 @@ from ._errors import (
     StoppedError,
     UnsupportedError,
 )
-from ._forrest import Batch, Range, Transaction
+from ._forrest import Batch, Range, Transaction, __version__
+from ._mapping import SortedMapping
+from ._typed import TypedKeyspace, TypedView
+from .codecs import Codec
 
 __all__ = [
     "Batch",
@@ -41,6 +45,7 @@ __all__ = [
     "ConflictError",
     "CorruptError",
     "Db",
+    "DecodeError",
     "Error",
     "InvalidArgumentError",
     "IoError",
@@ -53,73 +58,54 @@ __all__ = [
     "Snapshot",
     "StoppedError",
     "Transaction",
+    "TypedKeyspace",
+    "TypedView",
     "UnsupportedError",
     "View",
+    "__version__",
+    "codecs",
     "move_log",
     "open",
     "salvage",
 ]
 
+_K = TypeVar("_K")
 _T = TypeVar("_T")
+_V = TypeVar("_V")
 _ATTEMPTS = 1_000
 
 
-class _Keys(KeysView[bytes]):
-    __slots__ = ()
-    _mapping: View
-
-    def __reversed__(self) -> Iterator[bytes]:
-        return reversed(self._mapping)
-
-
-class _Items(ItemsView[bytes, bytes]):
-    __slots__ = ()
-    _mapping: View
-
-    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
-        return self._mapping.range()
-
-    def __reversed__(self) -> Iterator[tuple[bytes, bytes]]:
-        return self._mapping.range(reverse=True)
-
-
-class _Values(ValuesView[bytes]):
-    __slots__ = ()
-    _mapping: View
-
-    def __contains__(self, value: object) -> bool:
-        return any(value == other for other in self)
-
-    def __iter__(self) -> Iterator[bytes]:
-        return (value for _, value in self._mapping.range())
-
-    def __reversed__(self) -> Iterator[bytes]:
-        return (value for _, value in self._mapping.range(reverse=True))
-
-
-class View(_forrest.View, Mapping[bytes, bytes]):
+class View(_forrest.View, SortedMapping[bytes, bytes]):
     """The reads of one keyspace, in its newest state or a snapshot's. A Keyspace and a Snapshot are views, so a function that
     takes a View works on both."""
 
     __slots__ = ()
 
-    def keys(self) -> _Keys:
-        """The keys, in order."""
-        return _Keys(self)
+    def _pairs(self, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        return self.range(reverse=reverse)
 
-    def items(self) -> _Items:
-        """The pairs, in the order of their keys."""
-        return _Items(self)
-
-    def values(self) -> _Values:
-        """The values, in the order of their keys."""
-        return _Values(self)
+    def view(self, key: Codec[_K], value: Codec[_V]) -> TypedView[_K, _V]:
+        """The same with keys and values of other types than bytes; forrest.codecs has the codecs. The view of a Keyspace is
+        a MutableMapping."""
+        return TypedView(self, key, value)
 
 
 class Keyspace(_forrest.Keyspace, View, MutableMapping[bytes, bytes]):
     """One ordered map of a store. Each change is atomic, and every read that begins after it sees it."""
 
     __slots__ = ()
+
+    def view(self, key: Codec[_K], value: Codec[_V]) -> TypedKeyspace[_K, _V]:
+        """The same as a MutableMapping with keys and values of other types than bytes; forrest.codecs has the codecs.
+
+        >>> import forrest
+        >>> db = forrest.open("memory:")
+        >>> trees = db.view(forrest.codecs.text, forrest.codecs.json)
+        >>> trees["oak"] = {"name": "Quercus robur", "metres": 40}
+        >>> trees["oak"]["metres"]
+        40
+        """
+        return TypedKeyspace(self, key, value)
 
     def batch(self, *, durability: Literal["memory", "buffered", "sync"] | None = None) -> Batch:
         """Changes that are applied together or not at all, when the with block ends:

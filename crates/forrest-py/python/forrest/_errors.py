@@ -14,12 +14,16 @@ class Error(Exception):
     number of the pair that failed; those before it were put."""
 
 
-class IoError(Error):
+class IoError(Error, OSError):
     """A read, a write or another system call failed. The call changed nothing."""
 
 
 class CorruptError(Error):
     """Stored bytes are damaged; the text names file and offset. Restore the data from a copy."""
+
+
+class DecodeError(Error, ValueError):
+    """A stored key or value was not written by the codec that reads it. Open the view with the codec that wrote it."""
 
 
 class InvalidArgumentError(Error, ValueError):
@@ -50,7 +54,7 @@ class ConflictError(Error):
     """A key whose value was changed."""
 
 
-class UnsupportedError(Error):
+class UnsupportedError(Error, NotImplementedError):
     """This home does not have this feature; capabilities() of the store lists its features. Use another home."""
 
 
@@ -64,3 +68,8 @@ class ConditionFailedError(Error):
 
     found: bytes | None = None
     """The value that was found; None is absence."""
+
+
+for _class in (Error, *Error.__subclasses__()):
+    # Tracebacks and pickles name the class as programs do.
+    _class.__module__ = "forrest"

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from os import PathLike
 from types import GenericAlias, TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar, final, overload
+from typing import Any, Final, Generic, Literal, Self, TypeVar, final, overload
 
 from typing_extensions import Buffer, disjoint_base
 
-__all__ = ["Batch", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "View", "move_log", "salvage"]
+__version__: Final[str]
+
+__all__ = ["Batch", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "View", "__version__", "get_rows", "move_log", "put_rows", "salvage", "scan_rows"]
 
 _T = TypeVar("_T")
 _Item = TypeVar("_Item", covariant=True)
@@ -228,3 +230,15 @@ def salvage(
     go_on: Callable[[int, int], object] | None,
     /,
 ) -> tuple[int, int, list[tuple[str, bytes, bytes | None, str, str]]]: ...
+def put_rows(keyspace: Keyspace, keys: Buffer, values: Buffer, rows: int, before: int, /) -> None: ...
+def get_rows(view: View, keys: Buffer, rows: int, value_bytes: int, /) -> tuple[bytearray, bytearray]: ...
+def scan_rows(
+    view: View,
+    start: Buffer | None,
+    stop: Buffer | None,
+    prefix: Buffer | None,
+    rows: int,
+    key_bytes: int,
+    value_bytes: int | None,
+    /,
+) -> tuple[bytearray, bytearray, int]: ...
