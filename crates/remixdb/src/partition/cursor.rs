@@ -2,7 +2,7 @@
 
 use crate::disk::Disk;
 use crate::remix::{Remix, RemixCursor, Run, RunEntry, Show};
-use crate::table::{self, Table, TableCursor};
+use crate::table::{Table, TableCursor};
 use forrest_engine::Result;
 use std::cmp::Ordering;
 use std::ops::Deref;
@@ -38,7 +38,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Run for TableCursor<T> {
     }
 
     fn is_tombstone(&mut self, ordinal: u32) -> Result<bool> {
-        Ok(self.kind(ordinal)? == table::Kind::Tombstone)
+        self.is_deleted(ordinal)
     }
 }
 
@@ -276,7 +276,7 @@ impl<D: Disk> LayerCursor<D> {
     fn from(&mut self, start: u32) -> Result<bool> {
         let Over::One(Some(run)) = &mut self.over else { return Ok(false) };
         for ordinal in start..Run::len(run) {
-            if self.show == Show::Tombstones || run.kind(ordinal)? == table::Kind::Value {
+            if self.show == Show::Tombstones || !run.is_deleted(ordinal)? {
                 self.ordinal = ordinal;
                 run.key_at(ordinal)?;
                 return Ok(true);
@@ -290,7 +290,7 @@ impl<D: Disk> LayerCursor<D> {
     fn before(&mut self, end: u32) -> Result<bool> {
         let Over::One(Some(run)) = &mut self.over else { return Ok(false) };
         for ordinal in (0..end).rev() {
-            if self.show == Show::Tombstones || run.kind(ordinal)? == table::Kind::Value {
+            if self.show == Show::Tombstones || !run.is_deleted(ordinal)? {
                 self.ordinal = ordinal;
                 run.key_at(ordinal)?;
                 return Ok(true);

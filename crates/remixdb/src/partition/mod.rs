@@ -31,7 +31,7 @@ pub(crate) use order::{Known, LOOK, Shared, Stored, entries_of, merge_order, nam
 use crate::disk::{self, Disk, Name};
 use crate::manifest::Files;
 use crate::remix::{self, Remix, RunEntry, Show};
-use crate::table::{self, Table, TableCursor};
+use crate::table::{Table, TableCursor};
 use cursor::LayerCursor;
 use forrest_base::lock;
 use forrest_engine::{Error, ErrorKind, Result};
@@ -611,7 +611,7 @@ fn entry_of<'t, D: Disk>(table: &'t Arc<Table<D>>, key: &[u8]) -> Result<Option<
 /// The entry at an ordinal of a table, and the table's cursor.
 #[inline]
 fn entry_at<D: Disk>(mut cursor: TableCursor<&Table<D>>, ordinal: u32) -> Result<At<'_, D>> {
-    let tombstone = cursor.kind(ordinal)? == table::Kind::Tombstone;
+    let tombstone = cursor.is_deleted(ordinal)?;
     Ok((cursor, RunEntry { run: 0, ordinal, tombstone }))
 }
 

@@ -339,6 +339,15 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         Ok(block.kind(at))
     }
 
+    /// Whether the entry is a tombstone. Most tables have none, and then nothing is read.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    pub(crate) fn is_deleted(&mut self, ordinal: u32) -> Result<bool> {
+        Ok(self.table.tombstones() > 0 && self.kind(ordinal)? == Kind::Tombstone)
+    }
+
     /// The extent of the entry's value in the logical bytes.
     #[inline]
     fn value_place(&mut self, ordinal: u32) -> Result<Range<u64>> {
