@@ -11,7 +11,7 @@ use crate::subjects::f14::vectors as f14_sse2;
 use crate::subjects::foreign::{Foreign, Offer};
 use crate::subjects::{
     Database, EMPTY, FORREST, Forrest, Locked, Portable, RbTree, blart, btreemap, congee, cuckoo, dashmap,
-    empty, eytzinger, f14, foreign, fst, hashbrown, hashmap, indexset, kernel, masstree, papaya, rart,
+    empty, eytzinger, f14, foreign, fst, hashbrown, hashmap, indexset, kernel, masstree, papaya, pgm, rart,
     s_tree, scc, scc_hash, skiplist, sorted,
 };
 use forrest_base::lock;
@@ -237,6 +237,17 @@ const ENTRIES: &[SubjectEntry] = &[
         hash: None,
         u64s: one!(U64, eytzinger::Map<u64, u64>),
         strings: one!(Strings, eytzinger::Map<Box<[u8]>, Box<[u8]>>),
+        llds: None,
+        foreign: false,
+    },
+    SubjectEntry {
+        name: "pgm",
+        package: Some("pgm-extra"),
+        about: "PGM-index, a learned index over a sorted array; static",
+        ordered: false,
+        hash: None,
+        u64s: one!(U64, pgm::Map),
+        strings: Err("it learns numbers"),
         llds: None,
         foreign: false,
     },

@@ -39,7 +39,11 @@ struct Arm<'a, S> {
 pub(crate) fn run<S: Store>(job: &Job, orders: &Orders, report: Report<'_>) -> Outcome {
     let mut work = || -> Answer<Figures> {
         let budget = orders.budget_bytes as usize;
-        let settings = Settings::shared_out(&orders.directory, budget, orders.durability);
+        let settings = Settings {
+            // Where there is a limit, what a store takes beyond its budget is missing in the page cache.
+            is_strict: orders.group.is_some(),
+            ..Settings::shared_out(&orders.directory, budget, orders.durability)
+        };
         let (pairs, start) = (Pairs::new(job.seed), Instant::now());
         let store = S::open(&settings)?;
         let mut arm = Arm { store, job, orders, pairs, figures: Figures::default() };

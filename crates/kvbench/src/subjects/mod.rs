@@ -25,6 +25,7 @@ mod locked;
 pub(crate) mod masstree;
 mod packed;
 pub(crate) mod papaya;
+pub(crate) mod pgm;
 pub(crate) mod rart;
 mod rbtree;
 pub(crate) mod s_tree;
