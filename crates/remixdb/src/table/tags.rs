@@ -15,6 +15,10 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Number of tags that are compared together.
 const BLOCK: usize = BLOCK_KEYS as usize;
 
+/// A word whose bytes are 0 or 1, times this, has the byte at `i` as bit `56 + i`: the factor has the bits `56 - 7 * i`,
+/// and no two products of a byte and a bit of it meet.
+const GATHER: u64 = 0x0102_0408_1020_4080;
+
 /// The tags of a table, in memory.
 pub(super) struct Tags(Array<u16>);
 
@@ -70,14 +74,10 @@ impl Tags {
     /// The places in a block with this tag: a bit for each.
     #[inline]
     pub(super) fn matches(&self, number: u32, tag: u16) -> u64 {
-        let block = self.block(number);
-        // The compiler makes vectors of the inner loop, and of a loop over all 64 it would not.
-        let mut bits = 0;
-        for (at, tags) in block.as_chunks::<16>().0.iter().enumerate() {
-            let equal: u32 = tags.iter().enumerate().map(|(at, &other)| u32::from(other == tag) << at).sum();
-            bits |= u64::from(equal) << (16 * at);
-        }
-        bits
+        // The compiler makes vectors of this, and would not of a loop that makes the bits at once.
+        let equal = self.block(number).map(|other| u8::from(other == tag));
+        let words = equal.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
+        words.enumerate().map(|(at, word)| (word.wrapping_mul(GATHER) >> 56) << (8 * at)).sum()
     }
 }
 
