@@ -362,10 +362,7 @@ pub(crate) fn open(home: &Home, options: &Options) -> Result<Store> {
         #[cfg(feature = "llds")]
         Home::Kernel(kind, name) => ::llds::Store::open(*kind, name, options, false).map(Store::Kernel),
         #[cfg(feature = "disk")]
-        Home::Path(path) => {
-            let disk = remixdb::disk::Real::open(path, options)?;
-            remixdb::Store::open(disk, options).map(Store::Disk)
-        }
+        Home::Path(path) => remixdb::Store::at(path, options).map(Store::Disk),
         #[cfg(not(all(feature = "memory", feature = "llds", feature = "disk")))]
         _ => Err(absent(home)),
     }

@@ -7,7 +7,7 @@ use crate::disk::{Disk, Real, Unfinished};
 use crate::recover;
 use crate::view::{Snapshot, View};
 use crate::work::Call;
-use crate::workers::Workers;
+use crate::workers::{self, Workers};
 use forrest_engine::{
     Capabilities, Capability, Durability, Error, ErrorKind, Op, OptionChanges, Options, Outcome, Result,
     Stats, Written,
@@ -66,6 +66,15 @@ impl<D: Disk> Store<D> {
 }
 
 impl Store<Real> {
+    /// Opens the store of a directory. What is wrong with the options is found before anything is created.
+    ///
+    /// # Errors
+    /// As [`Real::open`] and [`Store::open`].
+    pub fn at(path: &Path, options: &Options) -> Result<Store<Real>> {
+        workers::check(options)?;
+        Store::open(Real::open(path, options)?, options)
+    }
+
     /// Writes a copy of the store, as it is at one moment of this call, to a new directory at `path`.
     ///
     /// # Errors

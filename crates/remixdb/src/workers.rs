@@ -27,19 +27,27 @@ pub(crate) struct Workers {
     cpus: Vec<usize>,
 }
 
+/// An error if the threads cannot run on the processors that the options name.
+pub(crate) fn check(options: &Options) -> Result<()> {
+    let cpus = &options.worker_cpus;
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let allowed = cpu::allowed()
+        .ok_or_else(|| Error::unsupported("worker_cpus: threads cannot be pinned on this system"))?;
+    match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        None => Ok(()),
+        Some(cpu) => Err(Error::invalid(format!(
+            "worker_cpus has {cpu}, and this process may use the processors {allowed:?}"
+        ))),
+    }
+}
+
 impl Workers {
     /// As the options specify.
     pub(crate) fn new(builder: &Options) -> Result<Workers> {
+        check(builder)?;
         let cpus = builder.worker_cpus.clone();
-        if !cpus.is_empty() {
-            let allowed = cpu::allowed()
-                .ok_or_else(|| Error::unsupported("worker_cpus: threads cannot be pinned on this system"))?;
-            if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-                return Err(Error::invalid(format!(
-                    "worker_cpus has {cpu}, and this process may use the processors {allowed:?}"
-                )));
-            }
-        }
         let count = builder.workers.unwrap_or_else(|| {
             let most = if cpus.is_empty() { cpu::parallelism() } else { cpus.len() };
             most.min(DEFAULT_MOST)

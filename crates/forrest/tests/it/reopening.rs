@@ -1,6 +1,6 @@
-//! A store that is opened, changed and closed many times does not collect logs.
+//! Opening leaves nothing over: no logs of many short uses, and no store where the options are wrong.
 
-use forrest::Db;
+use forrest::{Db, ErrorKind};
 use std::fs;
 
 #[test]
@@ -17,4 +17,15 @@ fn many_short_uses_leave_few_logs() {
     let logs = entries.map(|entry| entry.expect("an entry")).filter(is_log).count();
     assert!(logs <= 3, "{logs} logs after {USES} uses");
     assert_eq!(open().count(..).expect("it reads"), u64::from(USES));
+}
+
+/// Options that this machine cannot follow are refused before anything is created.
+#[test]
+fn wrong_processors_leave_no_store() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store");
+    let error = Db::builder().worker_cpus(&[1 << 20]).open(path.to_str().expect("it is text")).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::InvalidArgument | ErrorKind::Unsupported), "{error}");
+    assert!(error.message().contains("worker_cpus"), "{error}");
+    assert!(!path.exists(), "something was created");
 }
