@@ -15,8 +15,8 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Number of tags that are compared together.
 const BLOCK: usize = BLOCK_KEYS as usize;
 
-/// A word whose bytes are 0 or 1, times this, has the byte at `i` as bit `56 + i`: the factor has the bits `56 - 7 * i`,
-/// and no two products of a byte and a bit of it meet.
+/// A word whose bytes are 0 or 1, times this, has the byte at `i` as bit `56 + i`: the factor has the bits
+/// `56 - 7 * i`, and no two products of a byte and a bit of it meet.
 const GATHER: u64 = 0x0102_0408_1020_4080;
 
 /// The tags of a table, in memory.
