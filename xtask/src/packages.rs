@@ -4,7 +4,7 @@
 
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Line of a manifest whose crate stays here.
 const KEPT: &str = "publish = false";
@@ -21,6 +21,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     kept.iter().for_each(|name| {
         pack.args(["--exclude", name]);
     });
+    forget(workspace, &published)?;
     workspace::run(&mut pack)?;
     for name in &published {
         let mut list =
@@ -35,6 +36,31 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     }
     println!("{} packages: {}", published.len(), published.join(", "));
     Ok(Outcome::Passed)
+}
+
+/// Removes what cargo has unpacked of these crates before, and what it has compiled from that. It takes a package of the
+/// same version for the same package. The names of registries that are directories, as the one for this, begin with a
+/// dash.
+fn forget(workspace: &Workspace, published: &[String]) -> Result<(), String> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let Some(home) = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))) else { return Ok(()) };
+    let entries =
+        |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    // `NAME-VERSION`, and `NAME-HASH`.
+    let is_ours = |path: &PathBuf| {
+        let name = name(path);
+        published.iter().any(|ours| name.rsplit_once('-').is_some_and(|(name, _)| name == ours))
+    };
+    let registries = entries(&home.join("registry/src")).filter(|path| name(path).starts_with('-'));
+    let mut old: Vec<PathBuf> =
+        registries.flat_map(|path| entries(&path).filter(is_ours).collect::<Vec<_>>()).collect();
+    if !old.is_empty() {
+        old.extend(entries(&workspace.target.join("debug/.fingerprint")).filter(is_ours));
+    }
+    old.iter().try_for_each(|path| {
+        std::fs::remove_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))
+    })
 }
 
 /// The crates of the workspace by name: those that are published, and the others.

@@ -131,8 +131,8 @@ A subject is STRUCTURE[+HASH][@ALLOCATOR]; what is left out is the structure's o
 Sizes: 10M is 10,000,000 keys; 1G of memory is 2^30 bytes.";
 
 const PEER_EXAMPLES: &str = "Examples:
-  git clone https://github.com/speedskater/hot && kvbench peer hot=hot
   kvbench peer folly=../folly --output /tmp/libfolly.so
+  git clone https://github.com/speedskater/hot && kvbench peer hot=hot
   kvbench memory --subjects ./libhot.so:hot,forrest,btreemap
 
 The library is compiled for this processor, by c++ or what CXX names. folly needs fmt and Boost (Debian:

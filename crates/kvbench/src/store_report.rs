@@ -233,11 +233,11 @@ pub(crate) fn print(out: &mut impl Write, keys: u64, durability: Durability, row
 pub(crate) fn print_legend(out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\nload: every write by itself, until flushes and merges are done; reads: requests of\n\
-         all processes to the device, bytes of the store's; on disk, loaded: with logs;\n\
-         memory: pages of mapped files count (lmdb); redb/memory: it offers that, not\n\
-         what was asked for; -: not offered, or left out. docs/benchmarks.md tells how\n\
-         each is set up and what is not equal."
+        "\nload: every write by itself, until flushes and merges are done; reads: requests\n\
+         of all processes to the device, bytes of the store's; on disk, loaded: with\n\
+         logs; memory: pages of mapped files count (lmdb); redb/memory: it offers that,\n\
+         not what was asked for; -: not offered, or left out. docs/benchmarks.md tells\n\
+         how each is set up and what is not equal."
     )
 }
 
