@@ -38,9 +38,9 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     Ok(Outcome::Passed)
 }
 
-/// Removes what cargo has unpacked of these crates before, and what it has compiled from that. It takes a package of the
-/// same version for the same package. The names of registries that are directories, as the one for this, begin with a
-/// dash.
+/// Removes what cargo has unpacked of these crates before, and what it has compiled from that. It takes a package of
+/// the same version for the same package. The names of registries that are directories, as the one for this, begin
+/// with a dash.
 fn forget(workspace: &Workspace, published: &[String]) -> Result<(), String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let Some(home) = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))) else { return Ok(()) };
