@@ -36,6 +36,8 @@ impl Explained<'_> {
 const UNITS: &[(&str, &str, &str, bool)] = &[
     ("_bytes_per_key", "B/key", "bytes for a key", true),
     ("_written_per_byte", "B/B", "bytes written to the device for each byte that the user wrote", true),
+    ("_read_bytes", "B/op", "bytes read from the device for an operation", true),
+    ("_reads", "requests/op", "requests to read that the device completed, for an operation", true),
     ("_disk_per_byte", "B/B", "bytes on the device for each byte that the user stored", true),
     ("_context_switches", "switches", "changes to another thread for an operation", true),
     ("_cpu_migrations", "moves", "moves to another processor for an operation", true),
