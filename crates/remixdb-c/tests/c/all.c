@@ -1,19 +1,12 @@
 /* Uses every function, with valid and invalid arguments: all DIR, where DIR must be a new store. */
 
 #define _POSIX_C_SOURCE 200809L
+#include "check.h"
 #include <pthread.h>
 #include <remixdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CHECK(condition)                                                          \
-    do {                                                                          \
-        if (!(condition)) {                                                       \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);       \
-            exit(1);                                                              \
-        }                                                                         \
-    } while (0)
 
 #define KEYS 1000
 #define THREADS 3

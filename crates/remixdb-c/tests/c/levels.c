@@ -2,20 +2,13 @@
    be a new store. */
 
 #define _POSIX_C_SOURCE 200809L
+#include "check.h"
 #include <remixdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define CHECK(condition)                                                          \
-    do {                                                                          \
-        if (!(condition)) {                                                       \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);       \
-            exit(1);                                                              \
-        }                                                                         \
-    } while (0)
 
 #define PUTS 20000
 

@@ -6,7 +6,7 @@ use super::world::{
 use crate::disk::Kind;
 use crate::disk::simulated::Simulated;
 use crate::partition::LOOK;
-use forrest_engine::{Durability, Op, Options, View as _};
+use forrest_engine::{Durability, Options, View as _};
 use forrest_testing::sized;
 use std::ops::Range;
 
@@ -380,17 +380,12 @@ fn what_waits_in_memory_is_written_during_long_work() {
     let options = Options { memtable_bytes: 1 << 20, ..options(Durability::Memory) };
     let disk = Simulated::new();
     let world = World::open(&disk, &options).expect("it opens");
-    let space = world.store.keyspace("default").expect("it is there");
-    let set = |number: u32| {
-        let key = number.to_be_bytes();
-        world.store.apply(&space, Op::Set { key: &key, value: &key }).map(|_| ())
-    };
     let many = 2 * LOOK;
-    (0..many).for_each(|number| set(number).expect("it works"));
+    (0..many).for_each(|number| world.set_number(number).expect("it works"));
     let mut order = world.store.order();
     world.store.freeze(&mut order).expect("it works");
     drop(order);
-    set(many).expect("it works");
+    world.set_number(many).expect("it works");
     assert!(world.store.log().is_queued(), "it waits in memory");
     assert!(world.store.step().expect("nothing fails"), "the first changes become a table");
     assert!(!world.store.log().is_queued(), "it was written meanwhile");

@@ -187,13 +187,8 @@ fn a_store_with_many_pairs_in_memory_is_resumed() {
     let options = Options { memtable_bytes: 1 << 20, ..options(Durability::Memory) };
     let disk = Simulated::new();
     let world = World::open(&disk, &options).expect("it opens");
-    let space = world.store.keyspace("default").expect("it is there");
-    let set = |number: u32| {
-        let key = number.to_be_bytes();
-        world.store.apply(&space, Op::Set { key: &key, value: &key }).map(|_| ())
-    };
     let many = 3 * LOOK;
-    (0..many).for_each(|number| set(number).expect("it works"));
+    (0..many).for_each(|number| world.set_number(number).expect("it works"));
     disk.fail(Fault { at: disk.ios(), times: Times::Once, kind: Failure::Eio });
     world.run(&Step::Sync).expect_err("it cannot be written");
     disk.heal();

@@ -145,6 +145,12 @@ impl World {
         self.store.keyspace(name)
     }
 
+    /// Sets a key of four bytes to itself, in the keyspace `default`.
+    pub(super) fn set_number(&self, number: u32) -> Result<()> {
+        let (space, key) = (self.store.keyspace("default")?, number.to_be_bytes());
+        self.store.apply(&space, Op::Set { key: &key, value: &key }).map(|_| ())
+    }
+
     pub(super) fn run(&self, step: &Step) -> Result<()> {
         match step {
             Step::Set(space, number, len) => {
