@@ -11,9 +11,13 @@
 //!   and not kept.
 //! - The limit may change ([`Cache::set_bytes`]). Frames have numbers up to the number of seats. If that falls, frames
 //!   beyond lose their pages, and their memory goes back to the system when nobody reads them.
-//! - A clock selects the page to evict: one that was not requested since the hand last passed it. A new page
-//!   starts as not requested, so that the pages of a scan, which are read once, are evicted before pages that
-//!   are read again.
+//! - A page is new or proven. New pages are evicted in the order in which they came, however often they were requested:
+//!   the pages of a scan are requested many times at once, and then never again. A new page that is read again soon
+//!   after it was evicted is proven. Few frames have new pages ([`NEW_SHARE`]), so a page that is read once takes
+//!   nothing from those that are read again and again. The system's cache of the file has it for a while anyway.
+//! - A clock selects the proven page to evict: one that was not requested since the hand last passed it. The hand moves
+//!   on while new pages come, so that a proven page that nobody requests any more leaves too.
+//! - This is 2Q (Johnson and Shasha, VLDB 1994) with a clock for its main queue. `docs/decisions/0029` has the figures.
 //!
 //! `forrest_machine::frames` explains why a page found without a lock is the right one: slots are set and
 //! cleared under the lock of the clock, and a frame is claimed before the slot that names it is cleared.
@@ -39,6 +43,13 @@ const PASSED_MAX: usize = 64;
 const LOOKED_AT_MAX: usize = 2 * PASSED_MAX;
 /// Maximum number of frames that were never used that are tried for one new page.
 const FRESH_TRIES: usize = 3;
+/// One of 16 frames has a new page, once the others have proven ones.
+const NEW_SHARE: usize = 16;
+/// A page that was evicted is proven if it is read again before this share of the cache was evicted after it, or before
+/// as many pages were as are new.
+const REMEMBERED_SHARE: usize = 8;
+/// The hand of the clock looks at one proven page for each eighth new one.
+const AGED_EVERY: u32 = 8;
 /// Number of pages that a closing file frees before it lets other threads take the lock.
 const FORGOTTEN_MAX: usize = 512;
 
@@ -63,6 +74,8 @@ impl Deref for PageRef {
 struct Seat {
     slots: Arc<[Slot]>,
     page: u32,
+    /// It is not proven.
+    is_new: bool,
 }
 
 impl Seat {
@@ -90,8 +103,14 @@ struct Clock {
     seats_max: usize,
     /// Number of taken seats.
     kept: usize,
+    /// Number of those with new pages.
+    kept_new: usize,
+    /// Pages evicted so far; it starts again after 2^32.
+    evicted: u32,
     /// Frames without a page, none of which is being filled. The list may be incomplete.
     free: Vec<u32>,
+    /// The frame that is looked at next for a new page to evict, and for a proven one.
+    new_hand: usize,
     hand: usize,
     /// Whether frames beyond the last seat may have memory.
     has_spare: bool,
@@ -102,7 +121,17 @@ impl Clock {
         let mut seats = Vec::new();
         // Reserves addresses only, not memory. If that fails, the vector grows step by step.
         let _ = seats.try_reserve_exact(seats_max);
-        Clock { seats, seats_max, kept: 0, free: Vec::new(), hand: 0, has_spare: false }
+        Clock {
+            seats,
+            seats_max,
+            kept: 0,
+            kept_new: 0,
+            evicted: 0,
+            free: Vec::new(),
+            new_hand: 0,
+            hand: 0,
+            has_spare: false,
+        }
     }
 
     /// A frame for a new page.
@@ -120,27 +149,65 @@ impl Clock {
         if self.seats.is_empty() {
             return Room::None;
         }
-        for looked_at in 0..LOOKED_AT_MAX {
-            let at = if self.hand < self.seats.len() { self.hand } else { 0 };
-            self.hand = at + 1;
-            let used = self.seats[at].as_ref().is_some_and(|seat| seat.slot().pass());
-            if used && looked_at < PASSED_MAX {
-                continue;
+        let has_many = self.kept_new > self.seats.len() / NEW_SHARE;
+        let aged = has_many && self.evicted.is_multiple_of(AGED_EVERY);
+        let found = aged.then(|| self.sweep(frames, false, 0)).flatten();
+        let found = found.or_else(|| self.sweep(frames, has_many, PASSED_MAX));
+        found.or_else(|| self.sweep(frames, !has_many, PASSED_MAX)).unwrap_or(Room::None)
+    }
+
+    /// Moves a hand on to a frame without a page, or with a new page, or with a proven one that was not requested, and
+    /// evicts that. It passes at most `passed_max` proven pages that were requested: the next one is evicted, or if it
+    /// is 0 none.
+    fn sweep<'f>(&mut self, frames: &'f Frames, is_new: bool, passed_max: usize) -> Option<Room<'f>> {
+        let mut passed = 0;
+        for _ in 0..LOOKED_AT_MAX {
+            let hand = if is_new { &mut self.new_hand } else { &mut self.hand };
+            let at = if *hand < self.seats.len() { *hand } else { 0 };
+            *hand = at + 1;
+            if let Some(seat) = &self.seats[at] {
+                if seat.is_new != is_new {
+                    continue;
+                }
+                if !is_new && seat.slot().pass() {
+                    passed += 1;
+                    if passed_max == 0 {
+                        return None;
+                    }
+                    if passed <= passed_max {
+                        continue;
+                    }
+                }
             }
             if let Ok(claimed) = frames.claim(at as u32) {
-                let gone = self.seats[at].take();
-                if let Some(seat) = &gone {
-                    seat.slot().clear();
-                    self.kept -= 1;
-                }
-                return Room::Claimed(claimed, gone);
+                return Some(Room::Claimed(claimed, self.evict(at)));
             }
         }
-        Room::None
+        None
+    }
+
+    /// Takes its page from a frame, which was claimed.
+    fn evict(&mut self, at: usize) -> Option<Seat> {
+        let gone = self.seats[at].take()?;
+        gone.slot().leave(self.evicted);
+        self.evicted = self.evicted.wrapping_add(1);
+        self.count_out(&gone);
+        Some(gone)
+    }
+
+    /// Whether a page was not evicted lately.
+    fn is_new(&self, slot: &Slot) -> bool {
+        let remembered = self.kept_new.max(self.seats.len() / REMEMBERED_SHARE);
+        slot.left_before(self.evicted).is_none_or(|count| count as usize > remembered)
+    }
+
+    fn count_out(&mut self, gone: &Seat) {
+        self.kept -= 1;
+        self.kept_new -= usize::from(gone.is_new);
     }
 
     /// Publishes a page that was read, and records its seat.
-    fn keep(&mut self, claimed: Claimed<'_>, seat: Seat) -> Pinned {
+    fn keep(&mut self, claimed: Claimed<'_>, mut seat: Seat) -> Pinned {
         let frame = claimed.frame();
         let pinned = claimed.publish();
         if frame as usize >= self.seats.len() {
@@ -148,9 +215,11 @@ impl Clock {
             self.has_spare = true;
             return pinned;
         }
+        seat.is_new = self.is_new(seat.slot());
+        self.kept += 1;
+        self.kept_new += usize::from(seat.is_new);
         seat.slot().set(frame);
         self.seats[frame as usize] = Some(seat);
-        self.kept += 1;
         pinned
     }
 
@@ -158,9 +227,10 @@ impl Clock {
     fn forget(&mut self, slot: &Slot) -> Option<Seat> {
         let frame = slot.frame()?;
         slot.clear();
-        self.kept -= 1;
         self.free.push(frame);
-        self.seats[frame as usize].take()
+        let gone = self.seats[frame as usize].take()?;
+        self.count_out(&gone);
+        Some(gone)
     }
 
     /// Whether no page is in a frame.
@@ -178,7 +248,7 @@ impl Clock {
         self.free.retain(|&frame| (frame as usize) < seats);
         for seat in gone.iter().flatten() {
             seat.slot().clear();
-            self.kept -= 1;
+            self.count_out(seat);
         }
         gone
     }
@@ -381,7 +451,7 @@ impl Cache {
 
     /// Keeps a page that was read, unless another thread was faster; returns the page that is kept.
     fn keep(&self, frames: &Frames, slots: &Arc<[Slot]>, page: u32, read: Claimed<'_>) -> Pinned {
-        let seat = Seat { slots: slots.clone(), page };
+        let seat = Seat { slots: slots.clone(), page, is_new: true };
         let mut clock = lock(&self.clock);
         let Some(frame) = seat.slot().frame() else { return clock.keep(read, seat) };
         match frames.pin(frame) {
@@ -615,15 +685,55 @@ mod tests {
         assert_eq!(cache.frames.as_ref().expect("there are addresses").committed().total_bytes(), 0);
     }
 
+    /// Gets a page, and counts in `reads` if it was read.
+    fn get(pages: &Pages, page: u32, reads: &mut u32) {
+        let read = |bytes: &mut [u8; page::BYTES]| {
+            *reads += 1;
+            fill(page as u8)(bytes)
+        };
+        assert_eq!(pages.get(page, read).unwrap()[1], page as u8);
+    }
+
     #[test]
     fn a_page_that_is_asked_for_outlives_a_scan() {
-        let cache = cache(8);
-        let pages = Pages::new(&cache, 1000);
-        pages.get(0, fill(0)).unwrap();
-        for page in 1..1000 {
-            pages.get(0, no_read).unwrap();
-            pages.get(page, fill(1)).unwrap();
+        for count in [8, 100] {
+            let cache = cache(count);
+            let pages = Pages::new(&cache, 2000);
+            let (mut reads, mut others) = (0, 0);
+            for page in 1..2000 {
+                get(&pages, 0, &mut reads);
+                // A page of a scan is requested many times at once, and is still new.
+                (0..3).for_each(|_| get(&pages, page, &mut others));
+            }
+            assert_eq!((reads, others), (2, 1999), "it was evicted once, and proven then, with {count}");
         }
+    }
+
+    #[test]
+    fn a_scan_leaves_what_was_read_again() {
+        let cache = cache(160);
+        let pages = Pages::new(&cache, 10_000);
+        let mut reads = 0;
+        // More than fit, so that they are evicted and read again.
+        (0..10).for_each(|_| (0..165).for_each(|page| get(&pages, page, &mut reads)));
+        (0..10).for_each(|_| (0..140).for_each(|page| get(&pages, page, &mut reads)));
+        (1000..1400).for_each(|page| get(&pages, page, &mut reads));
+        reads = 0;
+        (0..140).for_each(|page| get(&pages, page, &mut reads));
+        assert!(reads < 30, "{reads} of 140 pages were evicted by a scan of 400");
+    }
+
+    #[test]
+    fn pages_that_nobody_requests_any_more_make_room() {
+        let cache = cache(160);
+        let pages = Pages::new(&cache, 10_000);
+        let mut reads = 0;
+        (0..20).for_each(|_| (0..170).for_each(|page| get(&pages, page, &mut reads)));
+        // Another set, in turns, larger than the memory of what was evicted.
+        (0..30).for_each(|_| (1000..1150).for_each(|page| get(&pages, page, &mut reads)));
+        reads = 0;
+        (1000..1150).for_each(|page| get(&pages, page, &mut reads));
+        assert!(reads <= 15, "{reads} of 150");
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Cache {
         let mut seat = self.seat.lock().unwrap();
         let claimed = self.word.claim();
         if claimed.is_some() {
-            seat.take().into_iter().for_each(|old| self.slots[old].clear());
+            seat.take().into_iter().for_each(|old| self.slots[old].leave(0));
         }
         claimed.is_some()
     }

@@ -21,24 +21,32 @@
 //! So the pin orders everything. The first load is a guess, and no access to the slot orders anything.
 //!
 //! A slot also has a mark for the clock: the item was used. A lost mark does no harm.
+//!
+//! A slot that names no frame may have a number instead, by which the cache knows when the item left ([`Slot::leave`]).
+//! Such a word names no frame, as 0 does, so the argument is the same.
 
 use crate::sync::{AtomicU32, Ordering, weakened};
 
 /// The item was used since the clock passed.
 const USED: u32 = 1 << 31;
-/// The frame's number plus one; 0 for none.
-const FRAME: u32 = USED - 1;
+/// The item has left; the lower bits are a number of the cache's.
+const LEFT: u32 = 1 << 30;
+/// The frame's number plus one; 0 for none. Or the number under which the item left.
+const NUMBER: u32 = LEFT - 1;
 
 /// Frames with lower numbers can be named.
-pub const FRAMES_MAX: usize = FRAME as usize;
+pub const FRAMES_MAX: usize = NUMBER as usize;
 
 /// The frame of an item; see the module's head.
 #[derive(Default)]
 pub struct Slot(AtomicU32);
 
 impl Slot {
+    #[inline]
     fn named(word: u32) -> Option<u32> {
-        (word & FRAME).checked_sub(1)
+        // One comparison: 0 wraps to the greatest number, and one with `LEFT` is too great as well.
+        let frame = (word & !USED).wrapping_sub(1);
+        (frame < NUMBER).then_some(frame)
     }
 
     /// The item, pinned by `pin` (which returns `None` if it cannot), and marked as used. `None` if it is in no frame,
@@ -78,6 +86,18 @@ impl Slot {
         self.0.store(0, Ordering::Relaxed);
     }
 
+    /// The same, and notes a number, of which the lower 30 bits are kept; under the lock.
+    pub fn leave(&self, number: u32) {
+        self.0.store(LEFT | number & NUMBER, Ordering::Relaxed);
+    }
+
+    /// How many numbers after the item's own `number` is, if the item has [left](Slot::leave). Numbers start again
+    /// after 2^30, so a very old one may look new.
+    pub fn left_before(&self, number: u32) -> Option<u32> {
+        let word = self.0.load(Ordering::Relaxed);
+        (word & LEFT != 0).then(|| number.wrapping_sub(word) & NUMBER)
+    }
+
     /// Clears the mark; true if it was set.
     pub fn pass(&self) -> bool {
         self.0.load(Ordering::Relaxed) & USED != 0 && self.0.fetch_and(!USED, Ordering::Relaxed) & USED != 0
@@ -101,6 +121,23 @@ mod tests {
         assert_eq!(slot.find(|_| None::<u32>), None);
         slot.clear();
         assert!(slot.frame().is_none() && !slot.pass());
+    }
+
+    #[test]
+    fn what_left_is_in_no_frame() {
+        let slot = Slot::default();
+        assert_eq!(slot.left_before(7), None);
+        slot.set(0);
+        assert_eq!(slot.left_before(7), None);
+        for number in [0, 5, NUMBER, u32::MAX] {
+            slot.leave(number);
+            assert_eq!(slot.find(|_| -> Option<()> { panic!("none is named") }), None);
+            assert!(slot.frame().is_none() && !slot.pass());
+            let ages = [0, 1, 100].map(|age| slot.left_before(number.wrapping_add(age)));
+            assert_eq!(ages, [0, 1, 100].map(Some), "{number}");
+        }
+        slot.set(9);
+        assert_eq!((slot.frame(), slot.left_before(7)), (Some(9), None));
     }
 
     #[test]
