@@ -22,7 +22,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
         return Err(Failure::Usage("nothing named to measure".to_owned()));
     };
     if subject == "instructions" {
-        return instructions::run(workspace);
+        return instructions::run(workspace, rest);
     }
     if !SUBJECTS.contains(&subject.as_str()) && subject != "--help" && subject != "-h" {
         return Err(Failure::Usage(format!("nothing to measure is called {subject:?}")));

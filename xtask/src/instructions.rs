@@ -1,45 +1,100 @@
-//! `cargo xtask bench instructions`: what operations cost in instructions, as callgrind counts them.
+//! `cargo xtask bench instructions`: what operations cost in instructions, as callgrind counts them, compared with the
+//! last accepted counts.
 //!
-//! The count is the same whatever else the machine does, so a change of a few per cent shows. Each operation is run
-//! with N and with 2N operations; the difference by N is its cost, without opening, loading and closing. On disk the
-//! background thread counts too: its share differs from run to run by some instructions an operation.
+//! Only the thread that runs the operations is counted, while it runs them the second time. So a count is the same
+//! whatever else the machine does. Where pages are read from the disk, or a change waits for a full memtable, it
+//! differs by some tenths of a per cent. It also depends on the compiler, and on the processor, which selects copying
+//! functions.
 
 use std::path::Path;
 use std::process::Command;
 
+use crate::counts::{self, Counts};
+use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{Failure, setup};
 
 const HOMES: &[&str] = &["memory:", "disk"];
 /// What the example knows, and how many of it are run.
-const OPERATIONS: &[(&str, u64)] =
-    &[("get", 20_000), ("miss", 20_000), ("set", 20_000), ("scan", 2_000), ("next", 100_000), ("batch", 200)];
+const OPERATIONS: &[(&str, u64)] = &[
+    ("get", 5000),
+    ("miss", 5000),
+    ("set", 5000),
+    ("seek", 5000),
+    ("scan", 1000),
+    ("short", 2000),
+    ("next", 50_000),
+    ("batch", 50),
+];
 /// The program that is counted.
 const EXAMPLE: &str = "instructions";
+/// The last accepted counts.
+const RECORD: &str = "bench/record/instructions.txt";
 
-/// The command.
-pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
-    setup::valgrind(workspace).map_err(Failure::Broken)?;
-    let build = ["build", "--release", "--locked", "--package", "forrest-db", "--example", EXAMPLE];
-    workspace::run(&mut workspace.cargo(&build)).map_err(Failure::Broken)?;
-    let program = workspace.target.join("release/examples").join(EXAMPLE);
-    println!(
-        "instructions of one operation; a scan reads 50 pairs, next is one pair of a full scan, a batch has 100 sets"
-    );
-    for home in HOMES {
-        for (operation, count) in OPERATIONS {
-            let once = counted(&program, home, operation, *count).map_err(Failure::Broken)?;
-            let twice = counted(&program, home, operation, 2 * count).map_err(Failure::Broken)?;
-            println!("{home:<8} {operation:<6} {:>9}", twice.saturating_sub(once) / count);
+/// The command: compares with the record, or replaces it with `--record`.
+pub(crate) fn run(workspace: &Workspace, words: &[String]) -> Result<(), Failure> {
+    let records = match words {
+        [] => false,
+        [word] if word == "--record" => true,
+        _ => {
+            let what = format!("unexpected arguments {words:?}: instructions takes --record, or nothing");
+            return Err(Failure::Usage(what));
         }
+    };
+    setup::valgrind(workspace).map_err(Failure::Broken)?;
+    match count(workspace, records).map_err(Failure::Broken)? {
+        Outcome::Passed => {}
+        Outcome::Skipped(why) => println!("not compared: {why}"),
     }
     Ok(())
 }
 
-/// All instructions of a run.
+/// The step.
+pub(crate) fn step(workspace: &Workspace) -> Verdict {
+    match setup::valgrind(workspace) {
+        Ok(()) => count(workspace, false),
+        Err(why) => Ok(Outcome::Skipped(why)),
+    }
+}
+
+fn count(workspace: &Workspace, records: bool) -> Verdict {
+    let build = ["build", "--release", "--locked", "--package", "forrest-db", "--example", EXAMPLE];
+    workspace::run(&mut workspace.cargo(&build))?;
+    let program = workspace.target.join("release/examples").join(EXAMPLE);
+    println!(
+        "instructions of one operation; a scan reads 50 pairs and a short one 10, next is one pair of a full scan, a batch \
+         has 100 sets"
+    );
+    let mut counts = Counts::new();
+    for home in HOMES {
+        for (operation, count) in OPERATIONS {
+            let each = counted(&program, home, operation, *count)? as f64 / *count as f64;
+            println!("{home:<8} {operation:<6} {each:>9.0}");
+            counts.push((format!("{home} {operation}"), each));
+        }
+    }
+    let made_with = made_with(workspace)?;
+    if records {
+        return counts::write(workspace, RECORD, &made_with, &counts);
+    }
+    if counts::is_of(workspace, RECORD, &made_with)? {
+        return counts::compare(workspace, RECORD, &counts);
+    }
+    Ok(Outcome::Skipped(format!("{RECORD} was made with another compiler or processor than {made_with}")))
+}
+
+/// The compiler, and the kind of processor.
+fn made_with(workspace: &Workspace) -> Result<String, String> {
+    let (version, _) = workspace::capture(workspace.command("rustc").arg("--version"))?;
+    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu.lines().find_map(|line| Some(line.strip_prefix("model name")?.split_once(": ")?.1));
+    Ok(format!("{}, {}", version.trim(), model.unwrap_or("an unknown processor")))
+}
+
+/// All instructions of the operations.
 fn counted(program: &Path, home: &str, operation: &str, count: u64) -> Result<u64, String> {
     let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    command.args(["--tool=callgrind", "--collect-atstart=no", "--callgrind-out-file=/dev/null"]);
     command.arg(program).args([home, operation, &count.to_string()]);
     let (output, status) = workspace::capture(&mut command)?;
     let found = output.lines().find_map(|line| line.split("Collected :").nth(1)?.trim().parse().ok());

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod counts;
 mod crash;
 mod docs;
 mod engine;
@@ -131,7 +132,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        arguments: "memory|store|pressure|remix|llds [ARGUMENTS...] | instructions",
+        arguments: "memory|store|pressure|remix|llds [ARGUMENTS...] | instructions [--record]",
         does: "the benchmark, built with optimization; arguments are passed on",
         run: bench::run,
     },

@@ -7,8 +7,8 @@ use crate::foreign::{TESTS, with_foreign};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{
-    Failure, docs, engine, install, models, msrv, mutants, packages, page, portable, python, races, required,
-    setup, soak, tidy, vm,
+    Failure, docs, engine, install, instructions, models, msrv, mutants, packages, page, portable, python,
+    races, required, setup, soak, tidy, vm,
 };
 
 const STEPS: &[Step] = &[
@@ -27,6 +27,11 @@ const STEPS: &[Step] = &[
         run: install::step,
     },
     Step { name: "packages", does: "the crates as the registry gets them", run: packages::step },
+    Step {
+        name: "counted",
+        does: "instructions of operations, compared with the record",
+        run: instructions::step,
+    },
     Step { name: "docs", does: "documentation, and what the Markdown files mention", run: docs::step },
     Step { name: "page", does: "the page that kvbench makes of records, in a browser", run: page::step },
     Step { name: "python", does: "the Python package: its tests, its guide, its types", run: python::step },

@@ -263,8 +263,9 @@ pub trait View: Clone + Send + Sync + 'static {
         direction: Direction,
     ) -> Result<Filled>;
 
-    /// How many pairs the first refill of an iteration should bring, and the factor by which each further one grows.
-    /// Most scans are short. If a seek is expensive, the first refill is large.
+    /// How many pairs the first refill of an iteration should bring, and the factor by which the number of pairs grows
+    /// with each further one, up to the next round number. Most scans are short. If a seek is expensive, the first
+    /// refill is large.
     fn refills(&self) -> (usize, usize);
 
     /// A cursor, at no pair.

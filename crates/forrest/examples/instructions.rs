@@ -1,19 +1,23 @@
 //! Runs one kind of operation on one home a given number of times, for counting instructions with callgrind.
 //!
-//! `cargo xtask bench instructions` runs it twice under callgrind for each operation, with N and with 2N operations,
-//! and divides the difference by N. So opening, loading and closing cancel out.
+//! `cargo xtask bench instructions` runs it under callgrind for each operation and divides what was counted by their
+//! number. Callgrind counts only while they run the second time, and only the thread that runs them: not opening,
+//! loading and closing, not the first reads of pages and indexes, and no work in the background.
 //!
 //! ```text
-//! instructions HOME get|miss|set|scan|next|batch COUNT
+//! valgrind --tool=callgrind --collect-atstart=no instructions HOME get|miss|set|seek|scan|short|next|batch COUNT
 //! ```
 
 use forrest::{Db, Durability, WriteBatch};
+use forrest_machine::callgrind;
 use std::hint::black_box;
 
 /// Number of keys in the store.
 const KEYS: u64 = 100_000;
 /// Number of pairs that each scan reads.
 const SCANNED: usize = 50;
+/// The same of a short scan.
+const FEW: usize = 10;
 /// Number of changes in each batch.
 const BATCH: u64 = 100;
 
@@ -38,8 +42,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if home == "disk" {
         db.compact()?;
     }
+    run(&db, what, count)?;
+    callgrind::toggle();
+    let ran = run(&db, what, count);
+    callgrind::toggle();
+    ran
+}
+
+fn run(db: &Db, what: &str, count: u64) -> Result<(), Box<dyn std::error::Error>> {
     let chosen = |at: u64| key(at.wrapping_mul(7919) % KEYS);
-    match what.as_str() {
+    match what {
         "get" => {
             let mut buffer = Vec::new();
             for at in 0..count {
@@ -56,9 +68,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 db.set(chosen(at), [at as u8; 100])?;
             }
         }
-        "scan" => {
+        "seek" => {
+            let mut cursor = db.cursor();
             for at in 0..count {
-                for pair in db.range(&chosen(at)[..]..).take(SCANNED) {
+                black_box(cursor.seek(chosen(at))?);
+            }
+        }
+        "scan" | "short" => {
+            let pairs = if what == "scan" { SCANNED } else { FEW };
+            for at in 0..count {
+                for pair in db.range(&chosen(at)[..]..).take(pairs) {
                     black_box(pair?.key().len());
                 }
             }
@@ -81,7 +100,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 db.write(batch)?;
             }
         }
-        _ => return Err("get, miss, set, scan, next or batch".into()),
+        _ => return Err("get, miss, set, seek, scan, short, next or batch".into()),
     }
     Ok(())
 }

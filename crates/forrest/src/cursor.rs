@@ -60,15 +60,31 @@ struct Fetched {
     chunk: Option<Arc<Chunk>>,
     from: usize,
     to: usize,
-    /// Number of pairs of the next refill, and the factor by which it grows with each refill.
-    pairs: usize,
+    /// Number of pairs after the next refill, and the factor by which it grows with each refill, see [`round`].
+    goal: usize,
     growth: usize,
+    /// Number of pairs that refills were made for so far.
+    pairs: usize,
     resume: engine::Resume,
 }
 
+/// The least round number (1, 2, 5, 10, 20, 50, and so on) that is not less. Most programs that take a limited number
+/// of pairs take a round number, and for those nothing is fetched in vain.
+fn round(number: usize) -> usize {
+    let mut unit: usize = 1;
+    while unit.saturating_mul(5) < number {
+        unit = unit.saturating_mul(10);
+    }
+    [1, 2, 5]
+        .map(|digit| unit.saturating_mul(digit))
+        .into_iter()
+        .find(|&round| round >= number)
+        .unwrap_or(usize::MAX)
+}
+
 impl Fetched {
-    fn new((pairs, growth): (usize, usize)) -> Fetched {
-        Fetched { chunk: None, from: 0, to: 0, pairs, growth, resume: engine::Resume::default() }
+    fn new((goal, growth): (usize, usize)) -> Fetched {
+        Fetched { chunk: None, from: 0, to: 0, goal, growth, pairs: 0, resume: engine::Resume::default() }
     }
 
     /// Takes the pair that was fetched first.
@@ -105,11 +121,13 @@ impl Fetched {
             chunk = Arc::default();
         }
         let filling = Arc::get_mut(&mut chunk).expect("nobody else has it");
-        filling.clear(self.pairs);
+        let pairs = (self.goal - self.pairs).min(CHUNK_PAIRS_MAX);
+        filling.clear(pairs);
         let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
         let filled = view.fill(filling, &mut self.resume, (lower, upper), direction)?;
         self.to = chunk.len();
-        self.pairs = (self.pairs * self.growth).min(CHUNK_PAIRS_MAX);
+        self.pairs += pairs;
+        self.goal = round(self.pairs.saturating_mul(self.growth)).max(self.pairs + 1);
         self.chunk = Some(chunk);
         Ok(filled)
     }
@@ -138,7 +156,7 @@ impl Range {
 impl Range {
     /// Sets the number of pairs of the first refill, for callers that know how many they need.
     pub(crate) fn fetching(mut self, pairs: usize) -> Range {
-        (self.front.pairs, self.back.pairs) = (pairs, pairs);
+        (self.front.goal, self.back.goal) = (pairs, pairs);
         self
     }
 
@@ -369,5 +387,31 @@ impl Cursor {
 impl fmt::Debug for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cursor").field("key", &self.key().map(|key| key.escape_ascii().to_string())).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::round;
+
+    #[test]
+    fn refills_end_at_round_numbers() {
+        let up_to = [0, 1, 2, 3, 5, 6, 10, 11, 20, 21, 50, 51, 99, 100, 101, 999, 1000, 1001];
+        let rounds = [1, 1, 2, 5, 5, 10, 10, 20, 20, 50, 50, 100, 100, 100, 200, 1000, 1000, 2000];
+        assert_eq!(up_to.map(round), rounds);
+        assert_eq!(round(usize::MAX), usize::MAX);
+    }
+
+    #[test]
+    fn nothing_is_fetched_in_vain_for_a_round_number() {
+        let db = crate::Db::open("memory:").unwrap();
+        for key in 0..3000_u32 {
+            db.set(key.to_be_bytes(), []).unwrap();
+        }
+        for taken in [50, 200, 1000] {
+            let mut range = db.range(..);
+            assert_eq!(range.by_ref().take(taken).count(), taken);
+            assert_eq!(range.front.pairs, taken);
+        }
     }
 }

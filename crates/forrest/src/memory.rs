@@ -454,7 +454,7 @@ impl contract::View for MemoryView {
     }
 
     fn refills(&self) -> (usize, usize) {
-        (64, 4)
+        (50, 4)
     }
 
     fn cursor(&self) -> MemoryCursor {

@@ -135,7 +135,7 @@ impl forrest_engine::View for View {
     }
 
     fn refills(&self) -> (usize, usize) {
-        (32, 4)
+        (50, 4)
     }
 
     fn cursor(&self) -> Cursor {

@@ -275,7 +275,7 @@ impl<D: Disk> forrest_engine::View for View<D> {
     }
 
     fn refills(&self) -> (usize, usize) {
-        (8, 2)
+        (10, 2)
     }
 
     fn cursor(&self) -> Cursor<D> {

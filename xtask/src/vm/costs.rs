@@ -3,24 +3,22 @@
 //!
 //! One nanosecond of that machine is one instruction, of the program and of the kernel together. So the figures are the
 //! same on any host, even a busy one, within 1 %. `crates/llds/examples/costs.rs` measures; this module compares its
-//! figures with the goals and with the record. No figure may exceed the record by more than [`GROWTH`]. Caches and
+//! figures with the goals and with the record. A figure that has grown since the record is an error. Caches and
 //! memory cost nothing on that machine; only a real machine shows the cost of a miss.
 
 use std::fmt::Write as _;
-use std::fs;
 
 use super::bench::{Bench, Kind};
 use super::boots::Boot;
 use super::client::Client;
 use super::console;
 use super::machine::Processors;
+use crate::counts;
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::Workspace;
 
 /// The last accepted figures.
 const RECORD: &str = "bench/record/llds-instructions.txt";
-/// Maximum growth of a figure, as a fraction of the record's.
-const GROWTH: f64 = 0.03;
 /// Maximum number of instructions with the default index. That of a single get is beyond an empty ioctl.
 const GOALS: &[(&str, f64)] =
     &[("get-mapped", 80.0), ("get-1024", 130.0), (SINGLE, 450.0), ("set-1024", 150.0)];
@@ -50,16 +48,12 @@ pub(crate) fn run(workspace: &Workspace, words: &[&str]) -> Verdict {
     let costs =
         read(&said).map_err(|why| format!("{why}\nconsole output: {}", bench.log(BOOT.name).display()))?;
     print!("{}", table(&costs));
-    let path = workspace.root.join(RECORD);
+    let counts = costs.iter().map(|(index, name, cost)| (format!("{index} {name}"), *cost)).collect();
     if records {
-        let text = format!("# Linux {}, {}\n{}", bench.release(), bench.compiler(), lines(&costs));
-        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-        println!("written to {RECORD}");
-        return Ok(Outcome::Passed);
+        let made_with = format!("Linux {}, {}", bench.release(), bench.compiler());
+        return counts::write(workspace, RECORD, &made_with, &counts);
     }
-    let record = fs::read_to_string(&path).map_err(|error| format!("{RECORD}: {error}"))?;
-    let grown = grown(&costs, &record)?;
-    if grown.is_empty() { Ok(Outcome::Passed) } else { Err(grown) }
+    counts::compare(workspace, RECORD, &counts)
 }
 
 /// A cost: which index, which way, how many instructions.
@@ -109,29 +103,6 @@ fn table(costs: &[Cost]) -> String {
     text + "\n"
 }
 
-/// As the record has them.
-fn lines(costs: &[Cost]) -> String {
-    costs.iter().map(|(index, name, cost)| format!("{index} {name} {cost:.1}\n")).collect()
-}
-
-/// Which of them have grown too much since the record; and an error for what only one of both has.
-fn grown(costs: &[Cost], record: &str) -> Result<String, String> {
-    let mut text = String::new();
-    let mut known = 0;
-    for line in record.lines().filter(|line| !line.starts_with('#')) {
-        let words: Vec<&str> = line.split(' ').collect();
-        let [index, name, number] = words[..] else { return Err(format!("{RECORD}: {line:?}")) };
-        let number: f64 = number.parse().map_err(|_| format!("{RECORD}: {line:?}"))?;
-        let cost = find(costs, index, name)
-            .ok_or_else(|| format!("{index} {name} is recorded and was not measured"))?;
-        known += 1;
-        if cost > number * (1.0 + GROWTH) {
-            let _ = writeln!(text, "{index} {name} costs {cost:.1} instructions, and cost {number:.1}");
-        }
-    }
-    if known == costs.len() { Ok(text) } else { Err(format!("{RECORD} lacks some of what was measured")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,22 +120,5 @@ mod tests {
         assert!(read("llds machine: up, 6.1\ncosts tree=0\ncost get-1024 1\n").is_err());
         assert!(read("llds machine: up, 6.1\ncost get-1024 1\n").is_err());
         assert!(read("llds machine: up, 6.1\ncosts tree=0\ncost get-1024 many\n").is_err());
-    }
-
-    #[test]
-    fn what_grows_is_told() {
-        let costs = read(SAID).expect("costs");
-        let record = format!("# somewhere\n{}", lines(&costs));
-        assert_eq!(grown(&costs, &record), Ok(String::new()));
-        let less = record.replace("150.0", "145.7");
-        assert_eq!(grown(&costs, &less), Ok(String::new()));
-        let less = record.replace("150.0", "145.0");
-        assert_eq!(
-            grown(&costs, &less),
-            Ok("default get-1024 costs 150.0 instructions, and cost 145.0\n".to_owned())
-        );
-        assert!(grown(&costs, "default get-1024 150.0\n").is_err());
-        assert!(grown(&costs, &format!("{record}tree other 1.0\n")).is_err());
-        assert!(grown(&costs, "nonsense\n").is_err());
     }
 }
