@@ -6,9 +6,6 @@ use std::fs;
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::Workspace;
 
-/// Maximum growth of a count, as a fraction of the record's.
-const GROWTH: f64 = 0.03;
-
 /// Counts by what was counted, as one line of the record names it.
 pub(crate) type Counts = Vec<(String, f64)>;
 
@@ -31,10 +28,10 @@ pub(crate) fn write(workspace: &Workspace, record: &str, made_with: &str, counts
     Ok(Outcome::Passed)
 }
 
-/// Compares counts with a record. A count that has grown is an error.
-pub(crate) fn compare(workspace: &Workspace, record: &str, counts: &Counts) -> Verdict {
+/// Compares counts with a record. A count that has grown by more than this fraction is an error.
+pub(crate) fn compare(workspace: &Workspace, record: &str, growth: f64, counts: &Counts) -> Verdict {
     let text = read(workspace, record)?;
-    let grown = grown(counts, record, &text)?;
+    let grown = grown(counts, growth, record, &text)?;
     if grown.is_empty() { Ok(Outcome::Passed) } else { Err(grown) }
 }
 
@@ -48,7 +45,7 @@ fn read(workspace: &Workspace, record: &str) -> Result<String, String> {
 }
 
 /// Which of them have grown too much since the record; and an error for what only one of both has.
-fn grown(counts: &Counts, record: &str, text: &str) -> Result<String, String> {
+fn grown(counts: &Counts, growth: f64, record: &str, text: &str) -> Result<String, String> {
     let mut grown = String::new();
     let mut known = 0;
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -58,7 +55,7 @@ fn grown(counts: &Counts, record: &str, text: &str) -> Result<String, String> {
         let found = counts.iter().find(|count| count.0 == name).map(|count| count.1);
         let count = found.ok_or_else(|| format!("{name} is recorded and was not measured"))?;
         known += 1;
-        if count > number * (1.0 + GROWTH) {
+        if count > number * (1.0 + growth) {
             let _ = writeln!(grown, "{name} costs {count:.1} instructions, and cost {number:.1}");
         }
     }
@@ -72,7 +69,7 @@ mod tests {
     #[test]
     fn what_grows_is_told() {
         let counts = vec![("disk get".to_owned(), 150.0), ("disk set".to_owned(), 900.0)];
-        let grown = |text: &str| grown(&counts, "file", text);
+        let grown = |text: &str| grown(&counts, 0.03, "file", text);
         let record = heading("somewhere") + &lines(&counts);
         assert_eq!(grown(&record), Ok(String::new()));
         assert_eq!(grown(&record.replace("150.0", "145.7")), Ok(String::new()));

@@ -197,7 +197,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
             None => {
                 self.page = None;
                 if self.walks {
-                    let pages = self.keys_ahead.enter(page_number, self.forward);
+                    let pages = self.keys_ahead.enter(page_number, self.forward, &self.table.habit);
                     // The page itself is read right away.
                     if pages.end > pages.start + 1 {
                         self.table.announce_keys(pages);
@@ -378,7 +378,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         let is_new = self.value_page.as_ref().is_none_or(|(kept, _)| *kept != number);
         if is_new {
             if self.walks {
-                let pages = self.values_ahead.enter(number, self.forward);
+                let pages = self.values_ahead.enter(number, self.forward, &self.table.habit);
                 if pages.end > pages.start + 1 {
                     self.table.announce_values(pages);
                 }

@@ -44,6 +44,7 @@ use crate::disk::{self, Disk, Name};
 use crate::gauge::Share;
 use crate::page;
 use crate::room;
+use ahead::Habit;
 use format::{Footer, Span};
 use forrest_engine::{ErrorKind, Result};
 use index::Index;
@@ -80,6 +81,7 @@ pub(crate) struct Table<D: Disk> {
     index: OnceLock<Index>,
     /// Read at the first lookup by the index, if there is memory for them.
     tags: OnceLock<Tags>,
+    habit: Habit,
     /// What it counts for without its pages and their slots.
     share: Share,
 }
@@ -120,6 +122,7 @@ impl<D: Disk> Table<D> {
             pages: Pages::new(cache, pages as u32),
             index: OnceLock::new(),
             tags: OnceLock::new(),
+            habit: Habit::new(),
             share: cache.indexes().take(0),
         };
         let mut bounds = vec![0; (footer.least + footer.greatest) as usize];
