@@ -264,7 +264,7 @@ struct Packages {
 
 impl Packages {
     fn make(workspace: &Workspace, directory: &Path, profile: &str) -> Result<Packages, String> {
-        for program in ["dpkg", "dpkg-deb", "tar", "sha256sum", "strip"] {
+        for program in ["dpkg", "dpkg-deb", "tar", "sha256sum", "strip", "readelf"] {
             if !setup::on_path(program) {
                 return Err(format!("there is no {program}"));
             }
@@ -295,7 +295,7 @@ impl Packages {
         let debian = directory.join(format!("forrest_{version}_{}.deb", debian_architecture()?));
         let doc = tree.join("usr/share/doc/forrest");
         write(&doc.join("copyright"), copyright(workspace)?.as_bytes())?;
-        write(&tree.join("DEBIAN/control"), control(&tree)?.as_bytes())?;
+        write(&tree.join("DEBIAN/control"), control(&tree, &glibc(workspace, &tree)?)?.as_bytes())?;
         // Programs are to find the library at once.
         write(&tree.join("DEBIAN/triggers"), b"activate-noawait ldconfig\n")?;
         workspace::run(
@@ -324,13 +324,45 @@ fn strip(workspace: &Workspace, tree: &Path, extent: Extent) -> Result<(), Strin
     run("--strip-debug", archives.chain(commands).collect())
 }
 
-/// The control file of the Debian package.
-fn control(tree: &Path) -> Result<String, String> {
+/// The oldest version of glibc that has every symbol which the commands and the shared libraries of a tree need.
+fn glibc(workspace: &Workspace, tree: &Path) -> Result<String, String> {
+    let commands = COMMANDS.iter().map(|(_, name)| tree.join("usr/bin").join(name));
+    let libraries = LIBRARIES.iter().map(|library| tree.join("usr/lib").join(library.whole()));
+    let mut readelf = workspace.command("readelf");
+    let (text, status) =
+        workspace::capture(readelf.args(["--version-info", "--wide"]).args(commands.chain(libraries)))?;
+    if !status.success() {
+        return Err(format!("readelf: {text}"));
+    }
+    let newest = glibc_needed(&text).ok_or("readelf named no version of glibc that the files need")?;
+    Ok(newest.map(|part| part.to_string()).join("."))
+}
+
+/// The greatest version of glibc that the output of readelf says is needed. What is needed only if it is there (`WEAK`)
+/// does not count.
+fn glibc_needed(text: &str) -> Option<[u32; 2]> {
+    let needed = text.lines().filter_map(|line| {
+        let (name, flags) = line.split_once("Name: GLIBC_")?.1.split_once("Flags:")?;
+        let (major, minor) = match name.trim() {
+            // The first version that understands packed relocations.
+            "ABI_DT_RELR" => ("2", "36"),
+            version => version.split_once('.')?,
+        };
+        // Versions of old symbols have three numbers, such as 2.2.5; packages differ in the first two.
+        let minor = minor.split('.').next()?;
+        let is_weak = flags.trim_start().starts_with("WEAK");
+        Some([major.parse().ok()?, minor.parse().ok()?]).filter(|_| !is_weak)
+    });
+    needed.max()
+}
+
+/// The control file of the Debian package, which needs this version of glibc.
+fn control(tree: &Path, glibc: &str) -> Result<String, String> {
     let kib = bytes(&tree.join("usr"))?.div_ceil(1024);
     let (version, architecture) = (version(), debian_architecture()?);
     Ok(format!(
         "Package: forrest\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: the Forrest developers\n\
-         Installed-Size: {kib}\nDepends: libc6, libgcc-s1\nSection: database\nPriority: optional\n\
+         Installed-Size: {kib}\nDepends: libc6 (>= {glibc}), libgcc-s1\nSection: database\nPriority: optional\n\
          Description: {ABOUT}\n The command forrest, its benchmark kvbench, libforrest and libremixdb for C with their headers.\n"
     ))
 }
@@ -562,6 +594,22 @@ mod tests {
         let told = " 0x01 (NEEDED)  Shared library: [libc.so.6]\n 0x0e (SONAME)  Library soname: [libforrest.so.0]\n";
         assert_eq!(soname_told(told).as_deref(), Some("libforrest.so.0"));
         assert_eq!(soname_told(" 0x01 (NEEDED)  Shared library: [libc.so.6]\n"), None);
+    }
+
+    #[test]
+    fn the_package_depends_on_the_newest_glibc_that_a_file_needs() {
+        let needs = |names: &[&str]| {
+            let line = |name: &&str| format!("  0x0020:   Name: {name}  Version: 9\n");
+            glibc_needed(&names.iter().map(line).collect::<String>())
+        };
+        // The first is the section of our own versions.
+        let own = "Version definition section '.gnu.version_d' contains 1 entry:\n  Rev: 1  Flags: BASE  Name: libforrest.so.0\n";
+        assert_eq!(glibc_needed(own), None);
+        let old = ["GLIBC_2.2.5  Flags: none", "GCC_3.3  Flags: none", "GLIBC_2.9  Flags: none"];
+        assert_eq!(needs(&old), Some([2, 9]));
+        assert_eq!(needs(&[&old[..], &["GLIBC_2.34  Flags: none"]].concat()), Some([2, 34]));
+        assert_eq!(needs(&[&old[..], &["GLIBC_2.39  Flags: WEAK"]].concat()), Some([2, 9]));
+        assert_eq!(needs(&["GLIBC_PRIVATE  Flags: none", "GLIBC_ABI_DT_RELR  Flags: none"]), Some([2, 36]));
     }
 
     fn arguments(given: &[&str]) -> Vec<String> {
