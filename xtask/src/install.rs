@@ -144,16 +144,18 @@ pub(crate) fn package(workspace: &Workspace, arguments: &[String]) -> Result<(),
     Ok(())
 }
 
-/// Builds, and puts all in place. `profile` is cargo's.
+/// Builds, and puts all in place. `profile` is cargo's, of the commands.
 fn put(workspace: &Workspace, prefix: &Path, profile: &str, extent: Extent) -> Result<(), String> {
     if !cfg!(target_os = "linux") {
         return Err("what is installed is laid out for Linux".to_owned());
     }
-    let built = build(workspace, profile, extent)?;
+    let commands = extent.commands().iter().map(|(package, _)| *package);
+    let built = build(workspace, profile, commands)?;
     for (_, command) in extent.commands() {
         place(&built.join(command), &prefix.join("bin").join(command), 0o755)?;
         pages(workspace, &built, command, prefix)?;
     }
+    let built = build(workspace, of_libraries(profile), LIBRARIES.iter().map(|library| library.package))?;
     for one in LIBRARIES {
         headers(&workspace.root.join("crates").join(one.package).join("include"), &prefix.join("include"))?;
         library(workspace, &built, one, prefix)?;
@@ -165,14 +167,22 @@ fn put(workspace: &Workspace, prefix: &Path, profile: &str, extent: Extent) -> R
     strip(workspace, prefix, extent)
 }
 
-/// Builds the files to install, and returns their directory.
-fn build(workspace: &Workspace, profile: &str, extent: Extent) -> Result<PathBuf, String> {
+/// The profile of the libraries where the commands have this one.
+fn of_libraries(profile: &str) -> &str {
+    if profile == "release" { "dist" } else { profile }
+}
+
+/// Builds packages, if there are any, and returns the directory of what was built.
+fn build(
+    workspace: &Workspace,
+    profile: &str,
+    packages: impl Iterator<Item = &'static str>,
+) -> Result<PathBuf, String> {
     let mut command = workspace.cargo(&["build", "--locked", "--profile", profile]);
-    let commands = extent.commands().iter().map(|(package, _)| *package);
-    for package in commands.chain(LIBRARIES.iter().map(|library| library.package)) {
-        command.args(["--package", package]);
+    let packages: Vec<_> = packages.flat_map(|package| ["--package", package]).collect();
+    if !packages.is_empty() {
+        workspace::run(command.args(packages))?;
     }
-    workspace::run(&mut command)?;
     Ok(workspace.target.join(if profile == "dev" { "debug" } else { profile }))
 }
 
@@ -316,12 +326,14 @@ fn strip(workspace: &Workspace, tree: &Path, extent: Extent) -> Result<(), Strin
         return Ok(());
     }
     let run =
-        |how: &str, files: Vec<PathBuf>| workspace::run(workspace.command("strip").arg(how).args(files));
+        |how: &[&str], files: Vec<PathBuf>| workspace::run(workspace.command("strip").args(how).args(files));
     let lib = tree.join("lib");
-    run("--strip-unneeded", LIBRARIES.iter().map(|library| lib.join(library.whole())).collect())?;
-    let archives = LIBRARIES.iter().map(|library| lib.join(library.archive()));
-    let commands = extent.commands().iter().map(|(_, name)| tree.join("bin").join(name));
-    run("--strip-debug", archives.chain(commands).collect())
+    run(&["--strip-unneeded"], LIBRARIES.iter().map(|library| lib.join(library.whole())).collect())?;
+    // What crates are optimized together from lies beside the code, and no linker of C reads it.
+    let archive = ["--strip-debug", "--remove-section=.llvmbc", "--remove-section=.llvmcmd"];
+    run(&archive, LIBRARIES.iter().map(|library| lib.join(library.archive())).collect())?;
+    let commands: Vec<_> = extent.commands().iter().map(|(_, name)| tree.join("bin").join(name)).collect();
+    if commands.is_empty() { Ok(()) } else { run(&["--strip-debug"], commands) }
 }
 
 /// The oldest version of glibc that has every symbol which the commands and the shared libraries of a tree need.
@@ -610,6 +622,14 @@ mod tests {
         assert_eq!(needs(&[&old[..], &["GLIBC_2.34  Flags: none"]].concat()), Some([2, 34]));
         assert_eq!(needs(&[&old[..], &["GLIBC_2.39  Flags: WEAK"]].concat()), Some([2, 9]));
         assert_eq!(needs(&["GLIBC_PRIVATE  Flags: none", "GLIBC_ABI_DT_RELR  Flags: none"]), Some([2, 36]));
+    }
+
+    #[test]
+    fn libraries_are_built_by_a_profile_that_the_workspace_has() {
+        assert_eq!(of_libraries("dev"), "dev");
+        let manifest =
+            fs::read_to_string(Workspace::find().expect("this test runs in it").root.join("Cargo.toml"));
+        assert!(manifest.expect("it is read").contains(&format!("[profile.{}]", of_libraries("release"))));
     }
 
     fn arguments(given: &[&str]) -> Vec<String> {
