@@ -144,16 +144,18 @@ pub(crate) fn package(workspace: &Workspace, arguments: &[String]) -> Result<(),
     Ok(())
 }
 
-/// Builds, and puts all in place. `profile` is cargo's.
+/// Builds, and puts all in place. `profile` is cargo's, of the commands.
 fn put(workspace: &Workspace, prefix: &Path, profile: &str, extent: Extent) -> Result<(), String> {
     if !cfg!(target_os = "linux") {
         return Err("what is installed is laid out for Linux".to_owned());
     }
-    let built = build(workspace, profile, extent)?;
+    let commands = extent.commands().iter().map(|(package, _)| *package);
+    let built = build(workspace, profile, commands)?;
     for (_, command) in extent.commands() {
         place(&built.join(command), &prefix.join("bin").join(command), 0o755)?;
         pages(workspace, &built, command, prefix)?;
     }
+    let built = build(workspace, of_libraries(profile), LIBRARIES.iter().map(|library| library.package))?;
     for one in LIBRARIES {
         headers(&workspace.root.join("crates").join(one.package).join("include"), &prefix.join("include"))?;
         library(workspace, &built, one, prefix)?;
@@ -165,14 +167,22 @@ fn put(workspace: &Workspace, prefix: &Path, profile: &str, extent: Extent) -> R
     strip(workspace, prefix, extent)
 }
 
-/// Builds the files to install, and returns their directory.
-fn build(workspace: &Workspace, profile: &str, extent: Extent) -> Result<PathBuf, String> {
+/// The profile of the libraries where the commands have this one.
+fn of_libraries(profile: &str) -> &str {
+    if profile == "release" { "dist" } else { profile }
+}
+
+/// Builds packages, if there are any, and returns the directory of what was built.
+fn build(
+    workspace: &Workspace,
+    profile: &str,
+    packages: impl Iterator<Item = &'static str>,
+) -> Result<PathBuf, String> {
     let mut command = workspace.cargo(&["build", "--locked", "--profile", profile]);
-    let commands = extent.commands().iter().map(|(package, _)| *package);
-    for package in commands.chain(LIBRARIES.iter().map(|library| library.package)) {
-        command.args(["--package", package]);
+    let packages: Vec<_> = packages.flat_map(|package| ["--package", package]).collect();
+    if !packages.is_empty() {
+        workspace::run(command.args(packages))?;
     }
-    workspace::run(&mut command)?;
     Ok(workspace.target.join(if profile == "dev" { "debug" } else { profile }))
 }
 
@@ -264,7 +274,7 @@ struct Packages {
 
 impl Packages {
     fn make(workspace: &Workspace, directory: &Path, profile: &str) -> Result<Packages, String> {
-        for program in ["dpkg", "dpkg-deb", "tar", "sha256sum", "strip"] {
+        for program in ["dpkg", "dpkg-deb", "tar", "sha256sum", "strip", "readelf"] {
             if !setup::on_path(program) {
                 return Err(format!("there is no {program}"));
             }
@@ -295,7 +305,7 @@ impl Packages {
         let debian = directory.join(format!("forrest_{version}_{}.deb", debian_architecture()?));
         let doc = tree.join("usr/share/doc/forrest");
         write(&doc.join("copyright"), copyright(workspace)?.as_bytes())?;
-        write(&tree.join("DEBIAN/control"), control(&tree)?.as_bytes())?;
+        write(&tree.join("DEBIAN/control"), control(&tree, &glibc(workspace, &tree)?)?.as_bytes())?;
         // Programs are to find the library at once.
         write(&tree.join("DEBIAN/triggers"), b"activate-noawait ldconfig\n")?;
         workspace::run(
@@ -316,21 +326,55 @@ fn strip(workspace: &Workspace, tree: &Path, extent: Extent) -> Result<(), Strin
         return Ok(());
     }
     let run =
-        |how: &str, files: Vec<PathBuf>| workspace::run(workspace.command("strip").arg(how).args(files));
+        |how: &[&str], files: Vec<PathBuf>| workspace::run(workspace.command("strip").args(how).args(files));
     let lib = tree.join("lib");
-    run("--strip-unneeded", LIBRARIES.iter().map(|library| lib.join(library.whole())).collect())?;
-    let archives = LIBRARIES.iter().map(|library| lib.join(library.archive()));
-    let commands = extent.commands().iter().map(|(_, name)| tree.join("bin").join(name));
-    run("--strip-debug", archives.chain(commands).collect())
+    run(&["--strip-unneeded"], LIBRARIES.iter().map(|library| lib.join(library.whole())).collect())?;
+    // What crates are optimized together from lies beside the code, and no linker of C reads it.
+    let archive = ["--strip-debug", "--remove-section=.llvmbc", "--remove-section=.llvmcmd"];
+    run(&archive, LIBRARIES.iter().map(|library| lib.join(library.archive())).collect())?;
+    let commands: Vec<_> = extent.commands().iter().map(|(_, name)| tree.join("bin").join(name)).collect();
+    if commands.is_empty() { Ok(()) } else { run(&["--strip-debug"], commands) }
 }
 
-/// The control file of the Debian package.
-fn control(tree: &Path) -> Result<String, String> {
+/// The oldest version of glibc that has every symbol which the commands and the shared libraries of a tree need.
+fn glibc(workspace: &Workspace, tree: &Path) -> Result<String, String> {
+    let commands = COMMANDS.iter().map(|(_, name)| tree.join("usr/bin").join(name));
+    let libraries = LIBRARIES.iter().map(|library| tree.join("usr/lib").join(library.whole()));
+    let mut readelf = workspace.command("readelf");
+    let (text, status) =
+        workspace::capture(readelf.args(["--version-info", "--wide"]).args(commands.chain(libraries)))?;
+    if !status.success() {
+        return Err(format!("readelf: {text}"));
+    }
+    let newest = glibc_needed(&text).ok_or("readelf named no version of glibc that the files need")?;
+    Ok(newest.map(|part| part.to_string()).join("."))
+}
+
+/// The greatest version of glibc that the output of readelf says is needed. What is needed only if it is there (`WEAK`)
+/// does not count.
+fn glibc_needed(text: &str) -> Option<[u32; 2]> {
+    let needed = text.lines().filter_map(|line| {
+        let (name, flags) = line.split_once("Name: GLIBC_")?.1.split_once("Flags:")?;
+        let (major, minor) = match name.trim() {
+            // The first version that understands packed relocations.
+            "ABI_DT_RELR" => ("2", "36"),
+            version => version.split_once('.')?,
+        };
+        // Versions of old symbols have three numbers, such as 2.2.5; packages differ in the first two.
+        let minor = minor.split('.').next()?;
+        let is_weak = flags.trim_start().starts_with("WEAK");
+        Some([major.parse().ok()?, minor.parse().ok()?]).filter(|_| !is_weak)
+    });
+    needed.max()
+}
+
+/// The control file of the Debian package, which needs this version of glibc.
+fn control(tree: &Path, glibc: &str) -> Result<String, String> {
     let kib = bytes(&tree.join("usr"))?.div_ceil(1024);
     let (version, architecture) = (version(), debian_architecture()?);
     Ok(format!(
         "Package: forrest\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: the Forrest developers\n\
-         Installed-Size: {kib}\nDepends: libc6, libgcc-s1\nSection: database\nPriority: optional\n\
+         Installed-Size: {kib}\nDepends: libc6 (>= {glibc}), libgcc-s1\nSection: database\nPriority: optional\n\
          Description: {ABOUT}\n The command forrest, its benchmark kvbench, libforrest and libremixdb for C with their headers.\n"
     ))
 }
@@ -562,6 +606,30 @@ mod tests {
         let told = " 0x01 (NEEDED)  Shared library: [libc.so.6]\n 0x0e (SONAME)  Library soname: [libforrest.so.0]\n";
         assert_eq!(soname_told(told).as_deref(), Some("libforrest.so.0"));
         assert_eq!(soname_told(" 0x01 (NEEDED)  Shared library: [libc.so.6]\n"), None);
+    }
+
+    #[test]
+    fn the_package_depends_on_the_newest_glibc_that_a_file_needs() {
+        let needs = |names: &[&str]| {
+            let line = |name: &&str| format!("  0x0020:   Name: {name}  Version: 9\n");
+            glibc_needed(&names.iter().map(line).collect::<String>())
+        };
+        // The first is the section of our own versions.
+        let own = "Version definition section '.gnu.version_d' contains 1 entry:\n  Rev: 1  Flags: BASE  Name: libforrest.so.0\n";
+        assert_eq!(glibc_needed(own), None);
+        let old = ["GLIBC_2.2.5  Flags: none", "GCC_3.3  Flags: none", "GLIBC_2.9  Flags: none"];
+        assert_eq!(needs(&old), Some([2, 9]));
+        assert_eq!(needs(&[&old[..], &["GLIBC_2.34  Flags: none"]].concat()), Some([2, 34]));
+        assert_eq!(needs(&[&old[..], &["GLIBC_2.39  Flags: WEAK"]].concat()), Some([2, 9]));
+        assert_eq!(needs(&["GLIBC_PRIVATE  Flags: none", "GLIBC_ABI_DT_RELR  Flags: none"]), Some([2, 36]));
+    }
+
+    #[test]
+    fn libraries_are_built_by_a_profile_that_the_workspace_has() {
+        assert_eq!(of_libraries("dev"), "dev");
+        let manifest =
+            fs::read_to_string(Workspace::find().expect("this test runs in it").root.join("Cargo.toml"));
+        assert!(manifest.expect("it is read").contains(&format!("[profile.{}]", of_libraries("release"))));
     }
 
     fn arguments(given: &[&str]) -> Vec<String> {

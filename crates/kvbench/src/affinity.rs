@@ -9,6 +9,13 @@ pub(crate) fn cpus() -> &'static [usize] {
     CPUS.get_or_init(allowed)
 }
 
+/// Keeps the calling thread on the last CPU of this process.
+pub(crate) fn pin_to_last() {
+    if let Some(&cpu) = cpus().last() {
+        pin(cpu);
+    }
+}
+
 #[cfg(target_os = "linux")]
 fn allowed() -> Vec<usize> {
     use rustix::thread::{CpuSet, sched_getaffinity};

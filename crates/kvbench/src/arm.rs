@@ -74,10 +74,8 @@ fn run_on<K: Kind>(
     report: Report<'_>,
 ) -> Done<Figures> {
     // Only now, so that threads which the subject may have started are not held on this CPU.
-    if job.pin
-        && let Some(&cpu) = affinity::cpus().last()
-    {
-        affinity::pin(cpu);
+    if job.pin {
+        affinity::pin_to_last();
     }
     measure::slow_down(job.slowdown);
     counters::code::set_codes(&job.raw);

@@ -2,7 +2,7 @@
 
 use crate::data::mix;
 use crate::html::escape;
-use crate::tables::number;
+use crate::statistics::number;
 use std::fmt::Write;
 
 /// Width of every chart.

@@ -23,11 +23,8 @@ const PUT_LINES: usize = 1 << 14;
 /// Does a job of this kind.
 pub(crate) fn dispatch(job: &Job, report: Report<'_>) -> Outcome {
     let Task::Chase(sizes) = &job.task else { return Outcome::Left("not a chase".to_owned()) };
-    affinity::cpus();
-    if job.pin
-        && let Some(&cpu) = affinity::cpus().last()
-    {
-        affinity::pin(cpu);
+    if job.pin {
+        affinity::pin_to_last();
     }
     let mut figures = Figures::default();
     for &bytes in sizes {

@@ -1,14 +1,14 @@
 //! `kvbench chase`: what virtual memory costs one load, by the size of the memory and the kind of its pages.
 
+use crate::bench::{self, Bench};
 use crate::chase::LINE_BYTES;
 use crate::data::Walk;
-use crate::job::{Figures, Job, Outcome, Task};
+use crate::job::{Job, Task};
 use crate::options::{Chase, MallocPages};
-use crate::record::{Figure, Run};
-use crate::runner::Runner;
+use crate::record::Figure;
 use crate::sizes;
+use crate::statistics::number;
 use crate::subjects::Pages;
-use crate::tables::number;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -28,16 +28,11 @@ pub(crate) fn run(options: &Chase) -> io::Result<bool> {
         "sizes_bytes": sizes, "loads": options.loads, "rounds": options.rounds, "seed": options.seed,
         "margin_bytes": options.margin,
     });
-    let mut record = Run::begin(options.json.as_deref(), kept)?;
-    record.print_head(
-        &mut out,
-        SUBJECT,
-        options.seed,
-        Some("lines of 64 bytes in one cycle of random order"),
-    )?;
     let arms = options.pages.len() * usize::from(options.rounds);
-    let mut runner = Runner::new(MallocPages::System, arms)?;
-    let (mut rows, mut failures) = (Vec::new(), 0);
+    let mut bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System, arms)?;
+    let what = "lines of 64 bytes in one cycle of random order";
+    bench.record.print_head(&mut out, SUBJECT, options.seed, Some(what))?;
+    let mut rows = Vec::new();
     for &pages in &options.pages {
         let job = Job {
             pages,
@@ -47,40 +42,25 @@ pub(crate) fn run(options: &Chase) -> io::Result<bool> {
             pin: true,
             ..Job::of(Task::Chase(sizes.clone()), SUBJECT, 0)
         };
-        let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-        for _ in 0..options.rounds {
-            let (what, why) = match runner.arm(&job, &Walk::default()) {
-                Outcome::Figures(figures) => {
-                    let Figures { values: of_round, .. } = *figures;
-                    of_round
-                        .into_iter()
-                        .for_each(|(name, value)| values.entry(name).or_default().push(value));
-                    continue;
-                }
-                Outcome::Left(why) => ("left out", why),
-                Outcome::Failed(why) => ("FAILED", why),
-            };
-            let failed = what == "FAILED";
-            failures += usize::from(failed);
-            writeln!(out, "{SUBJECT}, {}: {what}: {why}", pages.name())?;
-            let content = json!({ "subject": SUBJECT, "kind": KIND, "failed": failed, "why": why });
-            record.append("left_out", &content)?;
-            break;
-        }
-        if values.is_empty() {
+        let rounds = bench::rounds([()], options.rounds, |()| {
+            let end = bench.runner.arm(&job, &Walk::default());
+            let who = format!("{SUBJECT}, {}", pages.name());
+            bench.leave(&mut out, &who, json!({ "subject": SUBJECT, "kind": KIND }), &end)?;
+            Ok(end)
+        })?;
+        let figures = Figure::gather(rounds.into_iter().flat_map(|(_, rounds)| rounds).collect());
+        if figures.is_empty() {
             continue;
         }
-        let figures: BTreeMap<_, _> =
-            values.into_iter().map(|(name, rounds)| (name, Figure::new(rounds))).collect();
         let most = sizes.last().map_or(1, |bytes| lines(*bytes));
         let content = json!({
             "subject": SUBJECT, "kind": KIND, "keys": most, "pages": pages.name(), "figures": figures,
         });
-        record.append("figures", &content)?;
+        bench.record.append("figures", &content)?;
         rows.push((pages, figures));
     }
     print(&mut out, &sizes, &rows)?;
-    Ok(failures == 0)
+    Ok(bench.failures == 0)
 }
 
 fn lines(bytes: u64) -> u64 {

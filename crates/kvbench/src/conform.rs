@@ -368,20 +368,7 @@ mod tests {
 
     impl Subject<Strings> for Careless {
         const BACK: bool = true;
-        type Reader<'a> = &'a Self;
-        type Writer<'a> = &'a mut Self;
-
-        fn build(_: Pages) -> Result<Self, String> {
-            Ok(Careless::new(|key| key, false))
-        }
-
-        fn reader(&self) -> &Self {
-            self
-        }
-
-        fn writer(&mut self) -> &mut Self {
-            self
-        }
+        crate::subjects::by_itself!(Careless::new(|key| key, false));
     }
 
     impl Reader<Strings> for &Careless {

@@ -2,7 +2,7 @@
 
 use crate::counters::{Event, IPC};
 use crate::runner;
-use crate::tables::{COLUMNS, Column, Group, NAME_WIDTH, label, print_row};
+use crate::tables::{COLUMNS, Column, Group, head, label, print_row};
 use std::io::{self, Write};
 
 const MEMORY: [Column<'_>; 6] = [
@@ -46,9 +46,7 @@ fn print_table(
     columns: &[Column<'_>],
     named: impl Fn(&str) -> String,
 ) -> io::Result<()> {
-    write!(out, "{:NAME_WIDTH$}", "")?;
-    columns.iter().try_for_each(|(heading, width, _)| write!(out, "{heading:>width$}"))?;
-    writeln!(out)?;
+    writeln!(out, "{}", head("", columns))?;
     let mut rows = group.rows.iter();
     rows.try_for_each(|row| {
         print_row(out, &label(row.name, row.pages), columns, |name| row.median(&named(name)))

@@ -3,12 +3,11 @@
 
 use crate::arm::THREADS_DISTURBED;
 use crate::data::KindName;
-use crate::record::{Figure, Run};
+use crate::record::{Figure, Goal, Relation, Run};
 use crate::runner;
 use crate::subjects::{FORREST, Pages};
-use crate::tables::{Group, Row, number};
+use crate::tables::{Group, Row};
 use crate::threads;
-use serde::Serialize;
 use serde_json::json;
 use std::io::{self, Write};
 
@@ -17,63 +16,6 @@ const BATCH_AGAINST_HASH_KEYS: u64 = 50_000_000;
 
 /// Figures of memory that have goals.
 const MEMORY: [(&str, &str); 2] = [("resident", "resident_bytes_per_key"), ("live", "live_bytes_per_key")];
-
-/// How a figure must stand to its goal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Relation {
-    /// As great or greater.
-    AtLeast,
-    /// As small or smaller.
-    AtMost,
-    /// Greater.
-    Above,
-    /// Smaller.
-    Below,
-}
-
-/// A goal and how it stands.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Goal {
-    /// Title of the measurement.
-    pub(crate) title: String,
-    /// Kind of pairs.
-    pub(crate) kind: &'static str,
-    /// Number of keys.
-    pub(crate) keys: u64,
-    /// The figure.
-    pub(crate) measured: f64,
-    /// How it must stand to `goal`.
-    pub(crate) relation: Relation,
-    /// What it must reach.
-    pub(crate) goal: f64,
-    /// Whether it does.
-    pub(crate) holds: bool,
-    /// The unit, printed after the numbers.
-    pub(crate) unit: &'static str,
-    /// The kind of pages on which all memory lies that is compared, if that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) pages: Option<&'static str>,
-}
-
-impl Goal {
-    /// Compares a figure with its goal; the group is the kind and number of pairs.
-    pub(crate) fn judge(
-        title: String,
-        (kind, keys): (&'static str, u64),
-        measured: f64,
-        relation: Relation,
-        goal: f64,
-    ) -> Goal {
-        let holds = match relation {
-            Relation::AtLeast => measured >= goal,
-            Relation::AtMost => measured <= goal,
-            Relation::Above => measured > goal,
-            Relation::Below => measured < goal,
-        };
-        Goal { title, kind, keys, measured, relation, goal, holds, unit: "x", pages: None }
-    }
-}
 
 /// A row of this project's index, and the peers whose memory lies on the same kind of pages.
 struct Equal<'g> {
@@ -121,7 +63,7 @@ pub(crate) fn of_group(group: &Group, threads: u16) -> Vec<Goal> {
         if at == 0 {
             judged.extend(of_itself(own, group.kind, of, threads));
         }
-        goals.extend(judged.into_iter().map(|goal| Goal { pages, ..goal }));
+        goals.extend(judged.into_iter().map(|goal| Goal { pages: pages.map(Into::into), ..goal }));
     }
     goals
 }
@@ -176,9 +118,9 @@ fn against_peers(equal: &Equal<'_>, kind: KindName, of: (&'static str, u64)) -> 
 fn of_itself(own: &Row, kind: KindName, of: (&'static str, u64), threads: u16) -> Vec<Goal> {
     use Relation::{AtLeast, AtMost};
     let mut goals = Vec::new();
-    let mut add = |title: &str, measured: Option<f64>, relation, goal, unit| {
+    let mut add = |title: &str, measured: Option<f64>, relation, goal, unit: &'static str| {
         let judged = measured.map(|measured| Goal::judge(title.to_owned(), of, measured, relation, goal));
-        goals.extend(judged.map(|judged| Goal { unit, ..judged }));
+        goals.extend(judged.map(|judged| Goal { unit: unit.into(), ..judged }));
     };
     let batch = own.median("get_ns").zip(own.median("multi_get_64_ns")).map(|(get, batch)| get / batch);
     add("multi_get of 64, times its own get's speed", batch, AtLeast, 2.5, "x");
@@ -234,7 +176,7 @@ pub(crate) fn of_sweep(row: &Row, sizes: &[u64]) -> Vec<Goal> {
         (first != last).then(|| {
             let title = title.replace('_', ", ");
             let goal = Goal::judge(title, (KindName::U64.name(), *last), ratio, Relation::Below, 4.0);
-            Goal { kind: "u64, growing", ..goal }
+            Goal { kind: "u64, growing".into(), ..goal }
         })
     };
     ["get_ns", "get_dependent_ns"].into_iter().filter_map(growth).collect()
@@ -260,28 +202,20 @@ const TITLE_WIDTH: usize = 41;
 
 /// The goals and their verdicts.
 fn print(out: &mut impl Write, goals: &[Goal]) -> io::Result<()> {
-    let mut heading = ("", 0, None);
+    let mut heading = None;
     for goal in goals {
-        if heading != (goal.kind, goal.keys, goal.pages) {
-            heading = (goal.kind, goal.keys, goal.pages);
-            let pages = goal.pages.map_or_else(String::new, |pages| format!(", all on {pages}"));
+        let of = (&goal.kind, goal.keys, &goal.pages);
+        if heading.replace(of) != Some(of) {
+            let pages = goal.pages.as_ref().map_or_else(String::new, |pages| format!(", all on {pages}"));
             writeln!(out, "\nGoals, {} {}{pages}", runner::keys(goal.keys), goal.kind)?;
         }
-        let words = match goal.relation {
-            Relation::AtLeast => "at least",
-            Relation::AtMost => "at most",
-            Relation::Above => "above",
-            Relation::Below => "below",
-        };
-        let (measured, unit) = (number(goal.measured), goal.unit);
-        let wanted = format!("{words} {}{unit}", number(goal.goal));
-        let verdict = if goal.holds { "holds" } else { "missed" };
+        let [measured, wanted, verdict] = goal.texts();
         // A long title has a line of its own.
         let title = match goal.title.len() {
             ..TITLE_WIDTH => goal.title.as_str(),
             _ => writeln!(out, "  {}", goal.title).map(|()| "")?,
         };
-        writeln!(out, "  {title:TITLE_WIDTH$}{:>10}  {wanted:17} {verdict}", format!("{measured}{unit}"))?;
+        writeln!(out, "  {title:TITLE_WIDTH$}{measured:>10}  {wanted:17} {verdict}")?;
     }
     let held = goals.iter().filter(|goal| goal.holds).count();
     if !goals.is_empty() {
@@ -337,22 +271,23 @@ mod tests {
         let own = [on("forrest", Pages::Auto, 100.0, 99.0), on("forrest", Pages::Plain, 200.0, 0.0)];
         let judged = |rows: Vec<Row>| {
             let goals = of_group(&Group { kind: KindName::U64, keys: 1000, rows }, 1);
-            let judged = goals.iter().map(|goal| (goal.measured, goal.pages.unwrap()));
+            let judged =
+                goals.iter().map(|goal| format!("{} on {}", goal.measured, goal.pages.as_ref().unwrap()));
             (judged.collect::<Vec<_>>(), goals)
         };
         let [huge, small] = own;
         // BTreeMap's speed, then the best peer's. Nothing is on the pages that the index chose.
         let peer = || on("btreemap", Pages::Auto, 600.0, 3.0);
-        assert_eq!(judged(vec![on("forrest", Pages::Auto, 100.0, 99.0), peer()]).0, []);
+        assert_eq!(judged(vec![on("forrest", Pages::Auto, 100.0, 99.0), peer()]).0, [""; 0]);
         let (measured, goals) = judged(vec![huge, small, peer()]);
-        assert_eq!(measured, [(3.0, "small pages"), (3.0, "small pages")]);
+        assert_eq!(measured, ["3 on small pages"; 2]);
         let mut text = Vec::new();
         print(&mut text, &goals).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert!(text.contains("\nGoals, 1K u64, all on small pages\n"), "{text}");
         // Both are on huge pages.
         let rows = vec![on("forrest", Pages::Auto, 100.0, 99.0), on("btreemap", Pages::Auto, 500.0, 80.0)];
-        assert_eq!(judged(rows).0, [(5.0, "huge pages"), (5.0, "huge pages")]);
+        assert_eq!(judged(rows).0, ["5 on huge pages"; 2]);
     }
 
     /// Two threads were 15 times as fast as one, because the first thread ran on a CPU that others had, and the goal

@@ -4,8 +4,8 @@
 use crate::explain::Explained;
 use crate::names::Name;
 use crate::recorded::Row;
+use crate::statistics::number;
 use crate::subjects::EMPTY;
-use crate::tables::number;
 
 /// Subjects that are named, from the best on.
 const PLACES: usize = 3;

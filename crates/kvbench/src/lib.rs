@@ -12,6 +12,7 @@ mod affinity;
 mod alloc;
 mod ancestor_command;
 mod arm;
+mod bench;
 mod cap;
 mod chart;
 mod chase;

@@ -2,16 +2,17 @@
 //! with a red-black tree under one readers-writer lock. How the ancestor's user-space program locked its tree is not
 //! known.
 
+use crate::bench::Bench;
 use crate::data::Walk;
-use crate::job::{Figures, Job, Outcome, Task};
+use crate::job::{Figures, Job, Task};
 use crate::machine;
 use crate::options::Llds;
-use crate::record::{Figure, Run};
+use crate::record::Figure;
 use crate::registry;
-use crate::runner::{self, Runner};
+use crate::runner;
 use crate::sizes;
+use crate::statistics::number;
 use crate::subjects::FORREST;
-use crate::tables::number;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -25,11 +26,9 @@ const CALIBRATION_KEYS: u64 = 4_000_000;
 /// more at a billion than at four million), and so do longer decimals.
 const MAX_SHARE: f64 = 0.8;
 
-struct Bench<'a> {
+struct Filling<'a> {
     options: &'a Llds,
-    runner: Runner,
-    record: Run,
-    failures: usize,
+    bench: Bench,
 }
 
 /// All that do this workload, in the order of the list.
@@ -44,15 +43,15 @@ pub(crate) fn run(options: &Llds) -> io::Result<bool> {
         "seed": common.seed, "threads": common.threads, "margin_bytes": common.margin,
         "malloc_pages": format!("{:?}", common.malloc_pages).to_lowercase(),
     });
-    let record = Run::begin(common.json.as_deref(), kept)?;
     let arms = if options.max { 5 } else { subjects().count() };
-    Bench { options, runner: Runner::new(common.malloc_pages, arms)?, record, failures: 0 }.run()
+    let bench = Bench::begin(common.json.as_deref(), kept, common.malloc_pages, arms)?;
+    Filling { options, bench }.run()
 }
 
-impl Bench<'_> {
+impl Filling<'_> {
     fn run(mut self) -> io::Result<bool> {
         let mut out = io::stdout();
-        let (record, common) = (&self.record, &self.options.common);
+        let (record, common) = (&self.bench.record, &self.options.common);
         let revision = record.revision.as_deref().unwrap_or("unknown");
         writeln!(out, "kvbench llds, {}, revision {revision}, seed {}", record.date, common.seed)?;
         writeln!(out, "{}", record.machine.lines())?;
@@ -92,7 +91,7 @@ impl Bench<'_> {
                 )?;
             }
         }
-        Ok(self.failures == 0)
+        Ok(self.bench.failures == 0)
     }
 
     fn measure(
@@ -108,24 +107,15 @@ impl Bench<'_> {
             margin_bytes: common.margin,
             ..Job::of(Task::Llds, subject, keys)
         };
-        let (what, why) = match self.runner.arm(&job, &Walk::default()) {
-            Outcome::Figures(figures) => return Ok(Some(*figures)),
-            Outcome::Left(why) => ("left out", why),
-            Outcome::Failed(why) => ("FAILED", why),
-        };
-        let failed = what == "FAILED";
-        self.failures += usize::from(failed);
-        writeln!(out, "{subject}, {}: {what}: {why}", runner::keys(keys))?;
-        let content =
-            json!({ "subject": subject, "kind": "llds", "keys": keys, "failed": failed, "why": why });
-        self.record.append("left_out", &content)?;
-        Ok(None)
+        let (who, end) =
+            (format!("{subject}, {}", runner::keys(keys)), self.bench.runner.arm(&job, &Walk::default()));
+        let content = json!({ "subject": subject, "kind": "llds", "keys": keys });
+        self.bench.figures(out, &who, content, end)
     }
 
     fn keep(&mut self, subject: &str, keys: u64, figures: &Figures) -> io::Result<()> {
-        let rounds: BTreeMap<_, _> =
-            figures.values.iter().map(|(name, value)| (name, Figure::new(vec![*value]))).collect();
-        self.record.append("figures", &json!({
+        let rounds = Figure::gather(vec![figures.clone()]);
+        self.bench.record.append("figures", &json!({
             "subject": subject, "pages": "auto", "kind": "llds", "keys": keys, "figures": rounds, "notes": figures.notes,
         }))
     }

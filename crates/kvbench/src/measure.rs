@@ -10,6 +10,7 @@ use crate::counters::{self, Counts};
 use crate::data::{Block, Kind, mix};
 use crate::latency::{Pace, Stopwatch, Unpaced};
 use crate::subjects::{BATCH_KEYS, Reader, SESSION_OPS, Subject, Writer};
+use crate::usage;
 use crate::workload::{Op, Operations};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -97,7 +98,7 @@ impl Watch {
     pub(crate) fn start() -> Self {
         alloc::begin_peak();
         let simulated = counters::start();
-        Watch((!simulated).then(|| Clocks { cpu: cpu_time(), wall: Instant::now() }))
+        Watch((!simulated).then(|| Clocks { cpu: usage::thread_cpu(), wall: Instant::now() }))
     }
 
     /// Stops the clocks after `ops` operations whose results have this sum.
@@ -113,30 +114,16 @@ impl Clocks {
     fn stop(self) -> (Duration, Duration) {
         let longer = f64::from_bits(SLOWDOWN.load(Ordering::Relaxed));
         if longer > 0.0 {
-            let (wall, cpu) = (self.wall.elapsed(), cpu_time() - self.cpu);
+            let (wall, cpu) = (self.wall.elapsed(), usage::thread_cpu() - self.cpu);
             // By the time of the CPU, which is what the loop took if others were there.
-            while cpu_time() - self.cpu < cpu.mul_f64(1.0 + longer / 100.0) && self.wall.elapsed() < wall * 4
-            {
-            }
+            while usage::thread_cpu() - self.cpu < cpu.mul_f64(1.0 + longer / 100.0)
+                && self.wall.elapsed() < wall * 4
+            {}
         }
         let time = self.wall.elapsed();
         // The two clocks are not read at the same moment.
-        (time, (cpu_time() - self.cpu).min(time))
+        (time, (usage::thread_cpu() - self.cpu).min(time))
     }
-}
-
-/// CPU time of the calling thread.
-#[cfg(target_os = "linux")]
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
-}
-
-/// Time since the first call, instead of the CPU time of the calling thread.
-#[cfg(not(target_os = "linux"))]
-fn cpu_time() -> Duration {
-    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
 }
 
 /// The sum that gets of all the block's keys must have.
@@ -147,58 +134,6 @@ pub(crate) fn expected_sum<K: Kind>(block: &K::Block) -> u64 {
 /// The positions of a block in stretches that one reader or writer serves.
 fn sessions(len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     (0..len).step_by(SESSION_OPS).map(move |from| from..(from + SESSION_OPS).min(len))
-}
-
-/// Inserts a block.
-fn insert<K: Kind, S: Subject<K>>(subject: &mut S, block: &K::Block) -> Timed {
-    let watch = Watch::start();
-    for session in sessions(block.len()) {
-        let mut writer = subject.writer();
-        for at in session {
-            writer.insert(block.key(at), block.value(at));
-        }
-    }
-    watch.stop(block.len() as u64, 0)
-}
-
-/// Removes a block's keys; the sum is the number that were there.
-fn remove<K: Kind, S: Subject<K>>(subject: &mut S, block: &K::Block) -> Timed {
-    let (watch, mut sum) = (Watch::start(), 0);
-    for session in sessions(block.len()) {
-        let mut writer = subject.writer();
-        for at in session {
-            sum += u64::from(writer.remove(block.key(at)));
-        }
-    }
-    watch.stop(block.len() as u64, sum)
-}
-
-/// Looks the block's keys up, each independent of the others: the core may work on several at once.
-fn get<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
-    let (watch, mut sum) = (Watch::start(), 0u64);
-    for session in sessions(block.len()) {
-        let reader = subject.reader();
-        for at in session {
-            sum = sum.wrapping_add(reader.get(block.key(at), |value| K::fold_value(value)).unwrap_or(0));
-        }
-    }
-    watch.stop(block.len() as u64, sum)
-}
-
-/// Looks the block's keys up one after the other: which key is next is not known before the last answer is
-/// there. (Its position has the answer's bits added after an "and" with a zero that the compiler cannot see.)
-fn get_dependent<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
-    let zero = black_box(0);
-    let (watch, mut sum, mut last) = (Watch::start(), 0u64, 0);
-    for session in sessions(block.len()) {
-        let reader = subject.reader();
-        for at in session {
-            let at = at + (last & zero) as usize;
-            last = reader.get(block.key(at), |value| K::fold_value(value)).unwrap_or(0);
-            sum = sum.wrapping_add(last);
-        }
-    }
-    watch.stop(block.len() as u64, sum)
 }
 
 /// Looks the block's keys up in batches of `size`, whose keys are laid side by side `ROOM` at a time: as many, or more.
@@ -219,18 +154,6 @@ fn multi_get<K: Kind, S: Subject<K>, const ROOM: usize>(subject: &S, block: &K::
                     sum = sum.wrapping_add(value.map_or(0, |value| K::fold_value(value)));
                 });
             }
-        }
-    }
-    watch.stop(block.len() as u64, sum)
-}
-
-/// Scans `count` pairs from each key of the block on. The sum depends on the order of the pairs.
-fn scan<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block, count: usize) -> Timed {
-    let (watch, mut sum) = (Watch::start(), 0u64);
-    for session in sessions(block.len()) {
-        let reader = subject.reader();
-        for at in session {
-            sum = scan_folded::<K>(&reader, block.key(at), count, sum);
         }
     }
     watch.stop(block.len() as u64, sum)
@@ -257,38 +180,6 @@ fn iterate<K: Kind, S: Subject<K>, const BACK: bool>(subject: &S) -> Timed {
 /// Whether a key stays when half of them are erased: about half do, whatever their order.
 pub(crate) fn stays<K: Kind>(key: K::Found<'_>) -> bool {
     mix(K::fold_found(key)).is_multiple_of(2)
-}
-
-/// Removes half of the pairs while all are iterated. The sum is over those that are removed, in any order.
-fn erase<K: Kind, S: Subject<K>>(subject: &mut S) -> Timed {
-    let (mut ops, mut sum) = (0, 0u64);
-    let watch = Watch::start();
-    subject.retain(|key, value| {
-        ops += 1;
-        let stays = stays::<K>(key);
-        if !stays {
-            sum = sum.wrapping_add(K::fold_value(value) | 1);
-        }
-        stays
-    });
-    watch.stop(ops, sum)
-}
-
-/// Half reads, half writes, in turn: the block's keys, each written with the value that it has.
-fn mixed<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
-    let (watch, mut sum) = (Watch::start(), 0u64);
-    for session in sessions(block.len()) {
-        let reader = subject.reader();
-        let Some(mut writer) = subject.shared_writer() else { return Timed::default() };
-        for at in session {
-            if at % 2 == 0 {
-                sum = sum.wrapping_add(reader.get(block.key(at), |value| K::fold_value(value)).unwrap_or(0));
-            } else {
-                writer.insert(block.key(at), block.value(at));
-            }
-        }
-    }
-    watch.stop(block.len() as u64, sum)
 }
 
 /// What reads and writes in one thread.
@@ -448,21 +339,22 @@ pub(crate) trait Measured<K: Kind>: Send + Sync {
     fn insert_all(&mut self, block: &K::Block) -> Timed;
     /// Removes a block's keys; the sum is the number that were there.
     fn remove_all(&mut self, block: &K::Block) -> Timed;
-    /// Looks a block's keys up, each independent of the others.
+    /// Looks a block's keys up, each independent of the others: the core may work on several at once.
     fn get_all(&self, block: &K::Block) -> Timed;
-    /// Looks a block's keys up, one after the other.
+    /// Looks a block's keys up, one after the other: which key is next is not known before the last answer is there.
     fn get_dependent(&self, block: &K::Block) -> Timed;
     /// Looks a block's keys up in batches of `size`, from 1 to [`SESSION_OPS`], where they are more than single gets.
     fn get_batches(&self, block: &K::Block, size: usize) -> Timed;
-    /// Scans `count` pairs from each key of a block on.
+    /// Scans `count` pairs from each key of a block on. The sum depends on the order of the pairs.
     fn scan_all(&self, block: &K::Block, count: usize) -> Timed;
-    /// Shows every pair.
+    /// Shows every pair. The sum depends on the order.
     fn iterate_all(&self) -> Timed;
     /// The same from the last to the first, where it can be.
     fn iterate_back_all(&self) -> Timed;
-    /// Removes half of the pairs while all are iterated, where it can.
+    /// Removes half of the pairs while all are iterated, where it can. The sum is over those that are removed, in any
+    /// order.
     fn erase_half(&mut self) -> Timed;
-    /// Half reads, half writes.
+    /// Half reads, half writes, in turn: the block's keys, each written with the value that it has.
     fn mixed(&self, block: &K::Block) -> Timed;
     /// Does operations one after the other.
     fn operate(&mut self, work: &Operations<K>) -> Timed;
@@ -528,19 +420,52 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
     }
 
     fn insert_all(&mut self, block: &K::Block) -> Timed {
-        insert(self, block)
+        let watch = Watch::start();
+        for session in sessions(block.len()) {
+            let mut writer = self.writer();
+            for at in session {
+                writer.insert(block.key(at), block.value(at));
+            }
+        }
+        watch.stop(block.len() as u64, 0)
     }
 
     fn remove_all(&mut self, block: &K::Block) -> Timed {
-        remove(self, block)
+        let (watch, mut sum) = (Watch::start(), 0);
+        for session in sessions(block.len()) {
+            let mut writer = self.writer();
+            for at in session {
+                sum += u64::from(writer.remove(block.key(at)));
+            }
+        }
+        watch.stop(block.len() as u64, sum)
     }
 
     fn get_all(&self, block: &K::Block) -> Timed {
-        get(self, block)
+        let (watch, mut sum) = (Watch::start(), 0u64);
+        for session in sessions(block.len()) {
+            let reader = self.reader();
+            for at in session {
+                sum = sum.wrapping_add(get_folded::<K>(&reader, block.key(at)));
+            }
+        }
+        watch.stop(block.len() as u64, sum)
     }
 
     fn get_dependent(&self, block: &K::Block) -> Timed {
-        get_dependent(self, block)
+        // The position of a key has the last answer's bits added after an "and" with a zero that the compiler cannot
+        // see.
+        let zero = black_box(0);
+        let (watch, mut sum, mut last) = (Watch::start(), 0u64, 0);
+        for session in sessions(block.len()) {
+            let reader = self.reader();
+            for at in session {
+                let at = at + (last & zero) as usize;
+                last = get_folded::<K>(&reader, block.key(at));
+                sum = sum.wrapping_add(last);
+            }
+        }
+        watch.stop(block.len() as u64, sum)
     }
 
     fn get_batches(&self, block: &K::Block, size: usize) -> Timed {
@@ -554,7 +479,14 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
     }
 
     fn scan_all(&self, block: &K::Block, count: usize) -> Timed {
-        scan(self, block, count)
+        let (watch, mut sum) = (Watch::start(), 0u64);
+        for session in sessions(block.len()) {
+            let reader = self.reader();
+            for at in session {
+                sum = scan_folded::<K>(&reader, block.key(at), count, sum);
+            }
+        }
+        watch.stop(block.len() as u64, sum)
     }
 
     fn iterate_all(&self) -> Timed {
@@ -566,11 +498,33 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
     }
 
     fn erase_half(&mut self) -> Timed {
-        erase(self)
+        let (mut ops, mut sum) = (0, 0u64);
+        let watch = Watch::start();
+        self.retain(|key, value| {
+            ops += 1;
+            let stays = stays::<K>(key);
+            if !stays {
+                sum = sum.wrapping_add(K::fold_value(value) | 1);
+            }
+            stays
+        });
+        watch.stop(ops, sum)
     }
 
     fn mixed(&self, block: &K::Block) -> Timed {
-        mixed(self, block)
+        let (watch, mut sum) = (Watch::start(), 0u64);
+        for session in sessions(block.len()) {
+            let reader = self.reader();
+            let Some(mut writer) = self.shared_writer() else { return Timed::default() };
+            for at in session {
+                if at % 2 == 0 {
+                    sum = sum.wrapping_add(get_folded::<K>(&reader, block.key(at)));
+                } else {
+                    writer.insert(block.key(at), block.value(at));
+                }
+            }
+        }
+        watch.stop(block.len() as u64, sum)
     }
 
     fn operate(&mut self, work: &Operations<K>) -> Timed {
@@ -718,17 +672,11 @@ mod tests {
             None
         }
 
-        fn scan(&self, _: u64, _: usize, _: impl FnMut(u64, u64)) {}
-
         fn iterate(&self, _: impl FnMut(u64, u64)) {}
     }
 
     impl Writer<U64> for &mut Stalls<'static> {
         fn insert(&mut self, _: u64, _: u64) {}
-
-        fn remove(&mut self, _: u64) -> bool {
-            false
-        }
     }
 
     /// What 1,000 gets of it show.

@@ -1,21 +1,21 @@
 //! `kvbench memory`: structures in memory, side by side.
 
+use crate::bench::{self, Bench, Rounds};
 use crate::conform;
 use crate::counted;
 use crate::counters::{Event, RAW, callgrind, code};
 use crate::data::{Distribution, KindName, Told, Walk, collect_paths};
-use crate::goals::{self, Goal};
+use crate::goals;
 use crate::hashes::Hash;
 use crate::job::{DataFile, Figures, Job, Outcome, Step, Task};
 use crate::names::Name;
 use crate::options::Memory;
-use crate::record::{Figure, Run};
-use crate::runner::{self, Runner};
+use crate::record::{Figure, Goal};
+use crate::runner;
 use crate::subjects::{EMPTY, FORREST, ON_PAGES, Pages};
 use crate::tables::{self, Group, Row, label};
 use crate::workplace::Workplace;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Keys of a smoke run.
@@ -44,7 +44,7 @@ fn in_order(named: &[Name]) -> Vec<Name> {
     subjects
 }
 
-struct Bench {
+struct Memories {
     options: Memory,
     keys: Vec<u64>,
     steps: Vec<Step>,
@@ -55,12 +55,9 @@ struct Bench {
     /// A file in place of made pairs, and what it has.
     data: Option<DataFile>,
     told: Told,
-    runner: Runner,
-    record: Run,
+    bench: Bench,
     /// Where a simulated processor's counts go.
     simulation: Option<Workplace>,
-    /// Subjects that were wrong or broke.
-    failures: usize,
 }
 
 /// Measures, prints, records; true if every subject was right.
@@ -136,15 +133,12 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
             "keys_with_nul": told.with_nul,
         })),
     });
-    let record = Run::begin(common.json.as_deref(), kept)?;
-    let runner = Runner::new(common.malloc_pages, 0)?;
+    let bench = Bench::begin(common.json.as_deref(), kept, common.malloc_pages, 0)?;
     let simulation = options.simulate.then(|| Workplace::new(None)).transpose()?;
-    let none = Walk::default();
-    Bench { keys, steps, sweep, walk, none, data, told, runner, record, simulation, failures: 0, options }
-        .run()
+    Memories { keys, steps, sweep, walk, none: Walk::default(), data, told, bench, simulation, options }.run()
 }
 
-impl Bench {
+impl Memories {
     fn run(mut self) -> io::Result<bool> {
         let mut out = io::stdout();
         self.print_head(&mut out)?;
@@ -152,7 +146,8 @@ impl Bench {
         let kinds = self.options.kinds.clone();
         let groups = kinds.len() * self.keys.len();
         let each = 1 + usize::from(self.steps.contains(&Step::Reserve));
-        self.runner.arms = subjects.len() * (kinds.len() + groups * usize::from(self.options.rounds) * each)
+        self.bench.runner.arms = subjects.len()
+            * (kinds.len() + groups * usize::from(self.options.rounds) * each)
             + self.options.sweep_subjects.len();
 
         let mut goals: Vec<Goal> = Vec::new();
@@ -184,7 +179,7 @@ impl Bench {
             goals.extend(self.sweep(&mut out, right)?);
         }
         tables::print_legend(&mut out)?;
-        goals::conclude(&mut out, &mut self.record, &goals, self.failures)
+        goals::conclude(&mut out, &mut self.bench.record, &goals, self.bench.failures)
     }
 
     fn is_uniform(&self) -> bool {
@@ -192,7 +187,7 @@ impl Bench {
     }
 
     fn print_head(&self, out: &mut impl Write) -> io::Result<()> {
-        let (record, options) = (&self.record, &self.options);
+        let (record, options) = (&self.bench.record, &self.options);
         let what = (self.walk.len() > 0).then(|| {
             let (paths, mean) = (self.walk.len(), self.walk.mean_bytes());
             let (tree, left_out) = (options.tree.display(), self.walk.left_out);
@@ -256,7 +251,7 @@ impl Bench {
     }
 
     fn arm(&mut self, job: &Job) -> Outcome {
-        self.runner.arm(job, if job.kind == KindName::Strings { &self.walk } else { &self.none })
+        self.bench.runner.arm(job, if job.kind == KindName::Strings { &self.walk } else { &self.none })
     }
 
     /// Reports why a subject has no figures; a wrong result counts as a failure.
@@ -267,21 +262,14 @@ impl Bench {
         job: &Job,
         end: &Outcome,
     ) -> io::Result<()> {
-        let (what, why) = match end {
-            Outcome::Figures(_) => return Ok(()),
-            Outcome::Left(why) => ("left out", why),
-            Outcome::Failed(why) => ("FAILED", why),
-        };
-        let failed = matches!(end, Outcome::Failed(_));
-        self.failures += usize::from(failed);
         // The conformance kit has its own number of keys, which is not that of the measurement.
         let keys = (!matches!(job.task, Task::Conform(_))).then_some(job.keys);
         let size = keys.map_or_else(String::new, |keys| format!("{} ", runner::keys(keys)));
-        writeln!(out, "{}, {size}{}: {what}: {why}", label(name, pages), job.kind.name())?;
+        let who = format!("{}, {size}{}", label(name, pages), job.kind.name());
         let content = json!({
-            "subject": name.to_string(), "pages": pages.name(), "kind": job.kind, "keys": keys, "failed": failed, "why": why,
+            "subject": name.to_string(), "pages": pages.name(), "kind": job.kind, "keys": keys,
         });
-        self.record.append("left_out", &content)
+        self.bench.leave(out, &who, content, end)
     }
 
     /// Lets the subjects pass the conformance kit; returns those that did.
@@ -326,48 +314,34 @@ impl Bench {
             let pages = if ON_PAGES.contains(&name.entry.name) { pages } else { vec![Pages::Auto] };
             pages.into_iter().map(move |pages| (name, pages))
         };
-        let mut arms: Vec<(Who, Vec<Figures>)> =
-            subjects.iter().flat_map(chosen).map(|who| (who, Vec::new())).collect();
-        self.runner.live.begin(Some(tables::head("", &tables::COLUMNS)));
-        for round in 0..self.options.rounds {
-            // The order is reversed in every other round, so that a drift of the machine favours no subject.
-            let order: Vec<_> =
-                if round % 2 == 0 { (0..arms.len()).collect() } else { (0..arms.len()).rev().collect() };
-            for at in order {
-                let who = arms[at].0;
-                if arms[at].1.len() < usize::from(round) {
-                    continue;
-                }
-                let job = self.job(Task::Measure, who, kind, keys);
-                let mut end = self.arm(&job);
-                if let Outcome::Figures(figures) = &mut end
-                    && self.steps.contains(&Step::Reserve)
-                {
-                    match self.arm(&Job { task: Task::Reserve, ..job.clone() }) {
-                        // Figures that both arms have, such as the CPU share of others, are kept from the first.
-                        Outcome::Figures(more) => {
-                            more.values.into_iter().for_each(|(name, value)| {
-                                figures.values.entry(name).or_insert(value);
-                            });
-                        }
-                        other => end = other,
+        self.bench.runner.live.begin(Some(tables::head("", &tables::COLUMNS)));
+        let rounds = self.options.rounds;
+        let all: Vec<Who> = subjects.iter().flat_map(chosen).collect();
+        let arms = bench::rounds(all, rounds, |who| {
+            let job = self.job(Task::Measure, who, kind, keys);
+            let mut end = self.arm(&job);
+            if let Outcome::Figures(figures) = &mut end
+                && self.steps.contains(&Step::Reserve)
+            {
+                match self.arm(&Job { task: Task::Reserve, ..job.clone() }) {
+                    // Figures that both arms have, such as the CPU share of others, are kept from the first.
+                    Outcome::Figures(more) => {
+                        more.values.into_iter().for_each(|(name, value)| {
+                            figures.values.entry(name).or_insert(value);
+                        });
                     }
-                }
-                self.leave(out, who, &job, &end)?;
-                match end {
-                    Outcome::Figures(figures) => {
-                        let figure = |name: &str| figures.values.get(name).copied();
-                        let row = tables::line(&label(who.0, who.1), &tables::COLUMNS, figure);
-                        self.runner.live.row(row);
-                        arms[at].1.push(*figures);
-                    }
-                    // A subject that failed once gets no figures.
-                    Outcome::Failed(_) => arms[at].1.clear(),
-                    Outcome::Left(_) => {}
+                    other => end = other,
                 }
             }
-        }
-        self.runner.live.begin(None);
+            self.leave(out, who, &job, &end)?;
+            if let Outcome::Figures(figures) = &end {
+                let figure = |name: &str| figures.values.get(name).copied();
+                let row = tables::line(&label(who.0, who.1), &tables::COLUMNS, figure);
+                self.bench.runner.live.row(row);
+            }
+            Ok(end)
+        })?;
+        self.bench.runner.live.begin(None);
         self.compare_sums(out, kind, keys, &arms)?;
         let mut rows = Vec::new();
         for (who, rounds) in arms.into_iter().filter(|(_, rounds)| !rounds.is_empty()) {
@@ -378,18 +352,10 @@ impl Bench {
 
     /// Gathers the rounds of a subject, and records them.
     fn row(&mut self, (name, pages): Who, kind: &str, keys: u64, rounds: Vec<Figures>) -> io::Result<Row> {
-        let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-        let sums: BTreeMap<_, _> = rounds.last().map_or_else(BTreeMap::new, |figures| {
-            // As text: the numbers of JSON readers are rarely 64 bits wide.
-            figures.sums.iter().map(|(name, sum)| (name.clone(), format!("{sum:x}"))).collect()
-        });
+        let sums = bench::sums(&rounds);
         let notes = rounds.last().map_or_else(Vec::new, |figures| figures.notes.clone());
         let counted = rounds.last().and_then(|figures| figures.counted.clone());
-        for (figure, value) in rounds.into_iter().flat_map(|figures| figures.values) {
-            values.entry(figure).or_default().push(value);
-        }
-        let figures: BTreeMap<_, _> =
-            values.into_iter().map(|(name, rounds)| (name, Figure::new(rounds))).collect();
+        let figures = Figure::gather(rounds);
         let mut content = json!({
             "subject": name.to_string(), "structure": name.entry.name, "hash": name.hash.map(Hash::name), "allocator": name.allocator,
             "about": name.entry.foreign.then_some(name.entry.about),
@@ -399,7 +365,7 @@ impl Bench {
         if !self.is_uniform() {
             content["distribution"] = json!(self.options.asked.distribution);
         }
-        self.record.append("figures", &content)?;
+        self.bench.record.append("figures", &content)?;
         Ok(Row { name, pages, figures, notes })
     }
 
@@ -409,26 +375,13 @@ impl Bench {
         out: &mut impl Write,
         kind: KindName,
         keys: u64,
-        arms: &[(Who, Vec<Figures>)],
+        arms: &Rounds<Who>,
     ) -> io::Result<()> {
-        let all = || {
-            arms.iter()
-                .filter(|arm| arm.0.0.entry.name != EMPTY)
-                .flat_map(|(who, rounds)| rounds.iter().map(move |f| (who, f)))
-        };
-        for step in ["scan", "iterate", "iterate_back", "ycsb_e"] {
-            let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
-            all()
-                .filter_map(|(_, figures)| figures.sums.get(step))
-                .for_each(|sum| *votes.entry(*sum).or_default() += 1);
-            let Some((&right, _)) = votes.iter().max_by_key(|(_, votes)| **votes) else { continue };
-            for (who, figures) in all() {
-                if let Some(sum) = figures.sums.get(step).filter(|sum| **sum != right) {
-                    let job = self.job(Task::Measure, *who, kind, keys);
-                    let why = format!("{step}: what it showed sums to {sum:x}, that of most to {right:x}");
-                    self.leave(out, *who, &job, &Outcome::Failed(why))?;
-                }
-            }
+        let compared = ["scan", "iterate", "iterate_back", "ycsb_e"];
+        let counts = |who: Who, step: &str| who.0.entry.name != EMPTY && compared.contains(&step);
+        for (who, why) in bench::odd_ones(arms, counts) {
+            let job = self.job(Task::Measure, who, kind, keys);
+            self.leave(out, who, &job, &Outcome::Failed(why))?;
         }
         Ok(())
     }

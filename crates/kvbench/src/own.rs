@@ -63,17 +63,7 @@ impl Structure {
     /// A structure that holds nothing yet. The name has lower-case letters, digits and `-`, and the description has one
     /// line.
     pub fn new(name: &'static str, about: &'static str) -> Structure {
-        Structure(SubjectEntry {
-            name,
-            package: None,
-            about,
-            ordered: false,
-            hash: None,
-            u64s: Err("it holds no numbers"),
-            strings: Err("it holds no strings"),
-            llds: None,
-            foreign: false,
-        })
+        Structure(SubjectEntry { about, ..SubjectEntry::new(name, None) })
     }
 
     /// It holds numbers in such a map.

@@ -3,13 +3,14 @@
 //!
 //! Each store does a scenario in processes and a directory of its own, which is removed then.
 
+use crate::bench::{self, Bench};
 use crate::data::Walk;
-use crate::goals::{self, Goal};
+use crate::goals;
 use crate::job::{Figures, Job, Outcome, Part, PressureOrders, Scenario, Task};
 use crate::options::{MallocPages, Pressure};
 use crate::pressure_report::{self, Row, Sizes};
-use crate::record::{Figure, Run};
-use crate::runner::{self, Runner};
+use crate::record::{Figure, Goal};
+use crate::runner;
 use crate::stores::{FORREST, StoreEntry, not_compiled, pairs};
 use crate::workplace::Workplace;
 use clap::ValueEnum;
@@ -88,14 +89,12 @@ impl Plan {
     }
 }
 
-struct Bench<'a> {
+struct Pressing<'a> {
     options: &'a Pressure,
     directory: Workplace,
-    runner: Runner,
-    record: Run,
+    bench: Bench,
     /// Stores that were reported as not compiled in.
     missing: BTreeSet<&'static str>,
-    failures: usize,
 }
 
 /// Measures, prints, records; true if nothing went wrong.
@@ -110,27 +109,25 @@ pub(crate) fn run(options: &Pressure) -> io::Result<bool> {
         "threads": options.threads, "rate": options.rate, "warm_up": options.warm_up,
         "scenarios": scenarios, "key_bytes": pairs::KEY_BYTES, "value_bytes": pairs::VALUE_BYTES,
     });
-    let record = Run::begin(options.json.as_deref(), kept)?;
-    let runner = Runner::new(MallocPages::System, 0)?;
-    Bench { options, directory, runner, record, missing: BTreeSet::new(), failures: 0 }.run(&plans)
+    let bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System, 0)?;
+    Pressing { options, directory, bench, missing: BTreeSet::new() }.run(&plans)
 }
 
-impl Bench<'_> {
+impl Pressing<'_> {
     fn run(mut self, plans: &[Plan]) -> io::Result<bool> {
         let mut out = io::stdout();
-        let place = self.directory.path().parent().unwrap_or(self.directory.path());
         let what = format!(
             "pairs of 16 + 100 random bytes, nothing compressed, writes survive the process, in {}",
-            place.display()
+            self.directory.within().display()
         );
-        self.record.print_head(&mut out, "pressure", self.options.seed, Some(&what))?;
+        self.bench.record.print_head(&mut out, "pressure", self.options.seed, Some(&what))?;
         let mut judged = Vec::new();
         for plan in plans {
             judged.extend(self.measure(&mut out, plan)?);
             out.flush()?;
         }
         pressure_report::print_legend(&mut out)?;
-        goals::conclude(&mut out, &mut self.record, &judged, self.failures)
+        goals::conclude(&mut out, &mut self.bench.record, &judged, self.bench.failures)
     }
 
     /// The stores that do a scenario, that were asked for, and that this program has.
@@ -158,27 +155,12 @@ impl Bench<'_> {
 
     /// Lets the stores do a scenario, prints the table and records the figures; returns the goals.
     fn measure(&mut self, out: &mut impl Write, plan: &Plan) -> io::Result<Vec<Goal>> {
-        let mut arms: Vec<(_, Vec<Figures>)> =
-            self.entries(out, plan)?.into_iter().map(|entry| (entry, Vec::new())).collect();
-        for round in 0..self.options.rounds {
-            // The order is reversed in every other round, so that a drift of the machine favours no store.
-            let order: Vec<_> =
-                if round % 2 == 0 { (0..arms.len()).collect() } else { (0..arms.len()).rev().collect() };
-            for at in order {
-                let (entry, rounds) = &mut arms[at];
-                if rounds.len() < usize::from(round) {
-                    continue;
-                }
-                match self.parts(plan, entry.name)? {
-                    Outcome::Figures(figures) => rounds.push(*figures),
-                    // A store that failed once gets no figures.
-                    end => {
-                        rounds.clear();
-                        self.leave(out, entry.name, plan, &end)?;
-                    }
-                }
-            }
-        }
+        let entries = self.entries(out, plan)?;
+        let arms = bench::rounds(entries, self.options.rounds, |entry| {
+            let end = self.parts(plan, entry.name)?;
+            self.leave(out, entry.name, plan, &end)?;
+            Ok(end)
+        })?;
         let mut rows = Vec::new();
         for (entry, rounds) in arms.into_iter().filter(|(_, rounds)| !rounds.is_empty()) {
             let figures = Figure::gather(rounds);
@@ -187,7 +169,7 @@ impl Bench<'_> {
                 "memtable_bytes": plan.sizes.memtable_bytes, "cache_bytes": plan.sizes.cache_bytes,
                 "millis": plan.time.as_millis() as u64, "figures": figures,
             });
-            self.record.append("figures", &content)?;
+            self.bench.record.append("figures", &content)?;
             rows.push(Row { name: entry.name, figures });
         }
         pressure_report::print(out, plan.scenario, &plan.sizes, &rows)
@@ -229,20 +211,13 @@ impl Bench<'_> {
             },
         };
         let job = Job { seed: self.options.seed, ..Job::of(Task::Pressure(orders), store, plan.sizes.keys) };
-        self.runner.arm(&job, &Walk::default())
+        self.bench.runner.arm(&job, &Walk::default())
     }
 
     /// Reports why a store has no figures; a wrong result counts as a failure.
     fn leave(&mut self, out: &mut impl Write, store: &str, plan: &Plan, end: &Outcome) -> io::Result<()> {
-        let (what, why, failed) = match end {
-            Outcome::Figures(_) => return Ok(()),
-            Outcome::Left(why) => ("left out", why, false),
-            Outcome::Failed(why) => ("FAILED", why, true),
-        };
-        self.failures += usize::from(failed);
         let (kind, keys) = (plan.scenario.kind(), plan.sizes.keys);
-        writeln!(out, "{store}, {kind}, {}: {what}: {why}", runner::keys(keys))?;
-        let content = json!({ "subject": store, "kind": kind, "keys": keys, "failed": failed, "why": why });
-        self.record.append("left_out", &content)
+        let content = json!({ "subject": store, "kind": kind, "keys": keys });
+        self.bench.leave(out, &format!("{store}, {kind}, {}", runner::keys(keys)), content, end)
     }
 }

@@ -1,13 +1,12 @@
 //! What people read of `kvbench pressure`: a table for each scenario, a line for each figure, with the peers, how this
 //! project's store compares with them, and its goal.
 
-use crate::goals::{Goal, Relation};
 use crate::job::Scenario;
-use crate::record::Figure;
+use crate::record::{Figure, Goal, Relation};
 use crate::runner;
 use crate::sizes;
+use crate::statistics::number;
 use crate::stores::{FORREST, MEMTABLES, pairs};
-use crate::tables::number;
 use crate::workload::Op;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -184,7 +183,7 @@ fn judge(scenario: Scenario, keys: u64, line: &Line, must: &Must, rows: &[Row]) 
     match must {
         Be(relation, goal) => {
             let judged = Goal::judge(title.trim().to_owned(), group, own / unit.1, *relation, *goal);
-            Some(Goal { unit: unit.0, ..judged })
+            Some(Goal { unit: unit.0.into(), ..judged })
         }
         BeOf(peer, goal) => {
             Some(Goal::judge(format!("{title}, of {peer}'s"), group, own / of(peer)?, AtMost, *goal))

@@ -13,9 +13,10 @@ use crate::errors::told;
 use crate::job::Figures;
 use crate::machine::Machine;
 use crate::registry;
-use crate::statistics::median;
+use crate::statistics::{median, number};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -65,6 +66,93 @@ impl Figure {
         let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);
         let most = rounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         Figure { median: median(&rounds), min: least, max: most, rounds }
+    }
+}
+
+/// How a figure must stand to its goal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Relation {
+    /// As great or greater.
+    AtLeast,
+    /// As small or smaller.
+    AtMost,
+    /// Greater.
+    Above,
+    /// Smaller.
+    Below,
+}
+
+/// A goal and how it stands.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Goal {
+    /// Title of the measurement.
+    pub(crate) title: String,
+    /// Kind of pairs.
+    pub(crate) kind: Cow<'static, str>,
+    /// Number of keys.
+    pub(crate) keys: u64,
+    /// The figure.
+    pub(crate) measured: f64,
+    /// How it must stand to `goal`.
+    pub(crate) relation: Relation,
+    /// What it must reach.
+    pub(crate) goal: f64,
+    /// Whether it does.
+    pub(crate) holds: bool,
+    /// The unit, printed after the numbers.
+    pub(crate) unit: Cow<'static, str>,
+    /// The kind of pages on which all memory lies that is compared, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pages: Option<Cow<'static, str>>,
+}
+
+impl Relation {
+    /// In words, before the goal.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Relation::AtLeast => "at least",
+            Relation::AtMost => "at most",
+            Relation::Above => "above",
+            Relation::Below => "below",
+        }
+    }
+}
+
+impl Goal {
+    /// What was measured, what is wanted, and the verdict, as text.
+    pub(crate) fn texts(&self) -> [String; 3] {
+        let (unit, words) = (&self.unit, self.relation.words());
+        let verdict = if self.holds { "holds" } else { "missed" };
+        let [measured, goal] = [self.measured, self.goal].map(number);
+        [format!("{measured}{unit}"), format!("{words} {goal}{unit}"), verdict.to_owned()]
+    }
+
+    /// Compares a figure with its goal; the group is the kind and number of pairs.
+    pub(crate) fn judge(
+        title: String,
+        (kind, keys): (&'static str, u64),
+        measured: f64,
+        relation: Relation,
+        goal: f64,
+    ) -> Goal {
+        let holds = match relation {
+            Relation::AtLeast => measured >= goal,
+            Relation::AtMost => measured <= goal,
+            Relation::Above => measured > goal,
+            Relation::Below => measured < goal,
+        };
+        Goal {
+            title,
+            kind: kind.into(),
+            keys,
+            measured,
+            relation,
+            goal,
+            holds,
+            unit: "x".into(),
+            pages: None,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads records. If something is missing or has another form, the error names the file and the line.
 
 use crate::errors::told;
-use crate::record::Figure;
+use crate::record::{Figure, Goal};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -20,30 +20,6 @@ pub(crate) struct Recorded {
     pub(crate) left_out: Vec<LeftOut>,
     /// The goals.
     pub(crate) goals: Vec<Goal>,
-}
-
-/// A goal, and how it stood.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Goal {
-    /// Title of the measurement.
-    pub(crate) title: String,
-    /// Kind of pairs.
-    pub(crate) kind: String,
-    /// Number of keys.
-    pub(crate) keys: u64,
-    /// The figure.
-    pub(crate) measured: f64,
-    /// How it must stand to the goal.
-    pub(crate) relation: String,
-    /// What it must reach.
-    pub(crate) goal: f64,
-    /// Whether it did.
-    pub(crate) holds: bool,
-    /// The unit, printed after the numbers.
-    pub(crate) unit: String,
-    /// The kind of pages on which all memory lies that is compared, if that is known.
-    #[serde(default)]
-    pub(crate) pages: Option<String>,
 }
 
 /// A run.

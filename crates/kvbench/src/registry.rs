@@ -78,6 +78,23 @@ macro_rules! hashed {
     };
 }
 
+/// A table that is generic over the hash: its name, its package, the hash that it uses by itself, its module, and what
+/// it is.
+macro_rules! table {
+    ($name:expr, $package:expr, $hash:ident, $table:ident, $about:literal) => {
+        SubjectEntry {
+            hash: Some(Hash::$hash),
+            u64s: hashed!(U64, $table<u64, u64>),
+            strings: hashed!(Strings, $table<Bytes, Bytes>),
+            about: $about,
+            ..SubjectEntry::new($name, $package)
+        }
+    };
+}
+
+/// A string in the form that most structures keep.
+type Bytes = Box<[u8]>;
+
 /// Structures that are not here, and why.
 pub(crate) const LEFT_OUT: &[(&str, &str)] =
     &[("hot", "the height optimized trie is C++ in no package registry, and there is no version in Rust")];
@@ -85,339 +102,183 @@ pub(crate) const LEFT_OUT: &[(&str, &str)] =
 /// Every structure that is written in Rust, in the order of the tables.
 const ENTRIES: &[SubjectEntry] = &[
     SubjectEntry {
-        name: FORREST,
-        package: Some("forrest-index"),
         about: "this project's index; 8-byte keys as big-endian bytes",
         ordered: true,
-        hash: None,
         u64s: one!(U64, Forrest),
         strings: one!(Strings, Forrest),
         llds: Some(arm::run_llds::<Forrest>),
-        foreign: false,
+        ..SubjectEntry::new(FORREST, Some("forrest-index"))
     },
     SubjectEntry {
-        name: "forrest-portable",
-        package: Some("forrest-index"),
         about: "the same without vector instructions",
-        ordered: false,
-        hash: None,
         u64s: one!(U64, Portable),
         strings: one!(Strings, Portable),
-        llds: None,
-        foreign: false,
+        ..SubjectEntry::new("forrest-portable", Some("forrest-index"))
     },
     SubjectEntry {
-        name: "forrest-db",
-        package: Some("forrest-db"),
         about: "the library above that index: a Db opened as memory:, whose gets return owned values",
-        ordered: false,
-        hash: None,
         u64s: one!(U64, Database),
         strings: one!(Strings, Database),
-        llds: None,
-        foreign: false,
+        ..SubjectEntry::new("forrest-db", Some("forrest-db"))
     },
     SubjectEntry {
-        name: "rbtree",
-        package: None,
         about: "red-black tree, one malloc per node and one per value",
         ordered: true,
-        hash: None,
         u64s: one!(U64, RbTree<U64>),
         strings: one!(Strings, RbTree<Strings>),
         llds: Some(arm::run_llds::<Locked<RbTree<Counters>>>),
-        foreign: false,
+        ..SubjectEntry::new("rbtree", None)
     },
     SubjectEntry {
-        name: "btreemap",
-        package: Some("std"),
         about: "BTreeMap<u64, u64>; strings: BTreeMap<Vec<u8>, Vec<u8>>",
         ordered: true,
-        hash: None,
         u64s: one!(U64, btreemap::Map<u64, u64>),
         strings: one!(Strings, btreemap::Map<Vec<u8>, Vec<u8>>),
-        llds: None,
-        foreign: false,
+        ..SubjectEntry::new("btreemap", Some("std"))
     },
     SubjectEntry {
-        name: "skiplist",
-        package: Some("crossbeam-skiplist"),
         about: "SkipMap<u64, u64>; strings: SkipMap<Box<[u8]>, Box<[u8]>>",
         ordered: true,
-        hash: None,
         u64s: one!(U64, skiplist::Map<u64, u64>),
-        strings: one!(Strings, skiplist::Map<Box<[u8]>, Box<[u8]>>),
-        llds: None,
-        foreign: false,
+        strings: one!(Strings, skiplist::Map<Bytes, Bytes>),
+        ..SubjectEntry::new("skiplist", Some("crossbeam-skiplist"))
     },
     SubjectEntry {
-        name: "scc",
-        package: Some("scc"),
         about: "TreeIndex<u64, u64>; strings: TreeIndex<Box<[u8]>, Box<[u8]>>",
         ordered: true,
-        hash: None,
         u64s: one!(U64, scc::Map<u64, u64>),
-        strings: one!(Strings, scc::Map<Box<[u8]>, Box<[u8]>>),
-        llds: None,
-        foreign: false,
+        strings: one!(Strings, scc::Map<Bytes, Bytes>),
+        ..SubjectEntry::new("scc", Some("scc"))
     },
     SubjectEntry {
-        name: "congee",
-        package: Some("congee"),
         about: "adaptive radix tree, Congee<usize, usize>",
         ordered: true,
-        hash: None,
         u64s: one!(U64, congee::Map),
         strings: Err("its keys are machine words"),
-        llds: None,
-        foreign: false,
+        ..SubjectEntry::new("congee", Some("congee"))
     },
     SubjectEntry {
-        name: "blart",
-        package: Some("blart"),
         about: "adaptive radix tree, TreeMap<[u8; 8], u64>; strings: Box<[u8]> with a NUL",
         ordered: true,
-        hash: None,
         u64s: one!(U64, blart::Fixed),
         strings: one!(Strings, blart::Terminated),
-        llds: None,
-        foreign: false,
+        ..SubjectEntry::new("blart", Some("blart"))
     },
     SubjectEntry {
-        name: "masstree",
-        package: Some("masstree"),
         about: "trie of B+-trees, MassTree<u64>, keys as big-endian bytes",
         ordered: true,
-        hash: None,
         u64s: one!(U64, masstree::Map),
         // Found by this program: of a million paths, seven are inserted and not there afterwards; and a range
         // that begins inside a long common prefix skips keys.
         strings: Err("0.9.5 loses keys that share long first parts, a few in a million"),
-        llds: None,
-        foreign: false,
+        ..SubjectEntry::new("masstree", Some("masstree"))
     },
     SubjectEntry {
-        name: "rart",
-        package: Some("rart"),
         about: "adaptive radix tree, ArrayKey<16>; strings: VectorKey with a NUL; no scans, 0.11 walks to them",
         ordered: true,
-        hash: None,
         u64s: one!(U64, rart::Fixed),
         strings: one!(Strings, rart::Terminated),
-        llds: None,
-        foreign: false,
+        ..SubjectEntry::new("rart", Some("rart"))
     },
     SubjectEntry {
-        name: "indexset",
-        package: Some("indexset"),
         about: "BTreeMap<u64, u64> of two levels; strings: BTreeMap<Box<[u8]>, Box<[u8]>>",
         ordered: true,
-        hash: None,
         u64s: one!(U64, indexset::Map<u64, u64>),
-        strings: one!(Strings, indexset::Map<Box<[u8]>, Box<[u8]>>),
-        llds: None,
-        foreign: false,
+        strings: one!(Strings, indexset::Map<Bytes, Bytes>),
+        ..SubjectEntry::new("indexset", Some("indexset"))
     },
     SubjectEntry {
-        name: "sorted",
-        package: None,
         about: "sorted array, binary search; static: gathered, then made",
-        ordered: false,
-        hash: None,
         u64s: one!(U64, sorted::Map<u64, u64>),
-        strings: one!(Strings, sorted::Map<Box<[u8]>, Box<[u8]>>),
-        llds: None,
-        foreign: false,
+        strings: one!(Strings, sorted::Map<Bytes, Bytes>),
+        ..SubjectEntry::new("sorted", None)
     },
     SubjectEntry {
-        name: "eytzinger",
-        package: None,
         about: "sorted array in breadth-first order; static",
-        ordered: false,
-        hash: None,
         u64s: one!(U64, eytzinger::Map<u64, u64>),
-        strings: one!(Strings, eytzinger::Map<Box<[u8]>, Box<[u8]>>),
-        llds: None,
-        foreign: false,
+        strings: one!(Strings, eytzinger::Map<Bytes, Bytes>),
+        ..SubjectEntry::new("eytzinger", None)
     },
     SubjectEntry {
-        name: "pgm",
-        package: Some("pgm-extra"),
         about: "PGM-index, a learned index over a sorted array; static",
-        ordered: false,
-        hash: None,
         u64s: one!(U64, pgm::Map),
         strings: Err("it learns numbers"),
-        llds: None,
-        foreign: false,
+        ..SubjectEntry::new("pgm", Some("pgm-extra"))
     },
     SubjectEntry {
-        name: "s-tree",
-        package: None,
         about: "S+ tree, nodes of 16 keys in arrays; static",
-        ordered: false,
-        hash: None,
         u64s: one!(U64, s_tree::Map),
         strings: Err("its nodes hold numbers"),
-        llds: None,
-        foreign: false,
+        ..SubjectEntry::new("s-tree", None)
     },
     SubjectEntry {
-        name: "fst",
-        package: Some("fst"),
         about: "finite state transducer, keys to numbers of an array of values; static",
-        ordered: false,
-        hash: None,
         u64s: one!(U64, fst::Map<u64>),
-        strings: one!(Strings, fst::Map<Box<[u8]>>),
-        llds: None,
-        foreign: false,
+        strings: one!(Strings, fst::Map<Bytes>),
+        ..SubjectEntry::new("fst", Some("fst"))
     },
-    SubjectEntry {
-        name: "cuckoo",
-        package: None,
-        about: "cuckoo table written here: two buckets of four, tags, search in breadth",
-        ordered: false,
-        hash: Some(Hash::Rapid),
-        u64s: hashed!(U64, cuckoo<u64, u64>),
-        strings: hashed!(Strings, cuckoo<Box<[u8]>, Box<[u8]>>),
-        llds: None,
-        foreign: false,
-    },
-    SubjectEntry {
-        name: "f14",
-        package: None,
-        about: "F14 (own): written here after F14's description, chunks of 14, tags, overflow counts",
-        ordered: false,
-        hash: Some(Hash::Rapid),
-        u64s: hashed!(U64, f14<u64, u64>),
-        strings: hashed!(Strings, f14<Box<[u8]>, Box<[u8]>>),
-        llds: None,
-        foreign: false,
-    },
+    table!(
+        "cuckoo",
+        None,
+        Rapid,
+        cuckoo,
+        "cuckoo table written here: two buckets of four, tags, search in breadth"
+    ),
+    table!(
+        "f14",
+        None,
+        Rapid,
+        f14,
+        "F14 (own): written here after F14's description, chunks of 14, tags, overflow counts"
+    ),
     #[cfg(target_arch = "x86_64")]
+    table!("f14-sse2", None, Rapid, f14_sse2, "the same, with tags compared by a vector instruction"),
+    table!(
+        "hashbrown",
+        Some("hashbrown"),
+        Fold,
+        hashbrown,
+        "HashMap; point operations only, as with all tables that hash"
+    ),
+    table!("hashmap", Some("std"), Std, hashmap, "std's HashMap"),
+    table!("papaya", Some("papaya"), Std, papaya, "HashMap, concurrent, readers without locks"),
+    table!("dashmap", Some("dashmap"), Std, dashmap, "DashMap, concurrent, shards with locks"),
+    table!("scc-hash", Some("scc"), Std, scc_hash, "HashMap, concurrent, locks on buckets"),
     SubjectEntry {
-        name: "f14-sse2",
-        package: None,
-        about: "the same, with tags compared by a vector instruction",
-        ordered: false,
-        hash: Some(Hash::Rapid),
-        u64s: hashed!(U64, f14_sse2<u64, u64>),
-        strings: hashed!(Strings, f14_sse2<Box<[u8]>, Box<[u8]>>),
-        llds: None,
-        foreign: false,
-    },
-    SubjectEntry {
-        name: "hashbrown",
-        package: Some("hashbrown"),
-        about: "HashMap; point operations only, as with all tables that hash",
-        ordered: false,
-        hash: Some(Hash::Fold),
-        u64s: hashed!(U64, hashbrown<u64, u64>),
-        strings: hashed!(Strings, hashbrown<Box<[u8]>, Box<[u8]>>),
-        llds: None,
-        foreign: false,
-    },
-    SubjectEntry {
-        name: "hashmap",
-        package: Some("std"),
-        about: "std's HashMap",
-        ordered: false,
-        hash: Some(Hash::Std),
-        u64s: hashed!(U64, hashmap<u64, u64>),
-        strings: hashed!(Strings, hashmap<Box<[u8]>, Box<[u8]>>),
-        llds: None,
-        foreign: false,
-    },
-    SubjectEntry {
-        name: "papaya",
-        package: Some("papaya"),
-        about: "HashMap, concurrent, readers without locks",
-        ordered: false,
-        hash: Some(Hash::Std),
-        u64s: hashed!(U64, papaya<u64, u64>),
-        strings: hashed!(Strings, papaya<Box<[u8]>, Box<[u8]>>),
-        llds: None,
-        foreign: false,
-    },
-    SubjectEntry {
-        name: "dashmap",
-        package: Some("dashmap"),
-        about: "DashMap, concurrent, shards with locks",
-        ordered: false,
-        hash: Some(Hash::Std),
-        u64s: hashed!(U64, dashmap<u64, u64>),
-        strings: hashed!(Strings, dashmap<Box<[u8]>, Box<[u8]>>),
-        llds: None,
-        foreign: false,
-    },
-    SubjectEntry {
-        name: "scc-hash",
-        package: Some("scc"),
-        about: "HashMap, concurrent, locks on buckets",
-        ordered: false,
-        hash: Some(Hash::Std),
-        u64s: hashed!(U64, scc_hash<u64, u64>),
-        strings: hashed!(Strings, scc_hash<Box<[u8]>, Box<[u8]>>),
-        llds: None,
-        foreign: false,
-    },
-    SubjectEntry {
-        name: EMPTY,
-        package: None,
         about: "does nothing: what the measuring loop itself costs",
-        ordered: false,
-        hash: None,
         u64s: one!(U64, empty::Empty),
         strings: one!(Strings, empty::Empty),
-        llds: None,
-        foreign: false,
+        ..SubjectEntry::new(EMPTY, None)
     },
     SubjectEntry {
-        name: "llds",
-        package: None,
         about: "a store in the kernel (llds): changed by runs of 64 operations, looked at in its mapping",
-        ordered: false,
-        hash: None,
         u64s: Err(ONLY_LLDS),
         strings: Err(ONLY_LLDS),
         llds: Some(arm::run_llds::<kernel::Kernel>),
-        foreign: false,
+        ..SubjectEntry::new("llds", None)
     },
     SubjectEntry {
-        name: "llds-calls",
-        package: None,
         about: "the same, a system call for each operation",
-        ordered: false,
-        hash: None,
         u64s: Err(ONLY_LLDS),
         strings: Err(ONLY_LLDS),
         llds: Some(arm::run_llds::<kernel::KernelCalls>),
-        foreign: false,
+        ..SubjectEntry::new("llds-calls", None)
     },
     #[cfg(feature = "llds-user")]
     SubjectEntry {
-        name: "llds-user",
-        package: None,
         about: "the kernel's engine in this process: changed by runs of 64 operations, looked at without its lock",
-        ordered: false,
-        hash: None,
         u64s: Err(ONLY_LLDS),
         strings: Err(ONLY_LLDS),
         llds: Some(arm::run_llds::<kernel::User>),
-        foreign: false,
+        ..SubjectEntry::new("llds-user", None)
     },
     #[cfg(feature = "llds-user")]
     SubjectEntry {
-        name: "llds-user-calls",
-        package: None,
         about: "the same, a call for each operation",
-        ordered: false,
-        hash: None,
         u64s: Err(ONLY_LLDS),
         strings: Err(ONLY_LLDS),
         llds: Some(arm::run_llds::<kernel::UserCalls>),
-        foreign: false,
+        ..SubjectEntry::new("llds-user-calls", None)
     },
 ];
 
@@ -465,6 +326,21 @@ fn of_foreign<K: foreign::Native>(job: &Job, walk: Walk, report: Report<'_>) -> 
 }
 
 impl SubjectEntry {
+    /// An entry that holds nothing yet.
+    pub(crate) const fn new(name: &'static str, package: Option<&'static str>) -> SubjectEntry {
+        SubjectEntry {
+            name,
+            package,
+            about: "",
+            ordered: false,
+            hash: None,
+            u64s: Err("it holds no numbers"),
+            strings: Err("it holds no strings"),
+            llds: None,
+            foreign: false,
+        }
+    }
+
     /// The entry of a name: of this program, or of a library.
     pub(crate) fn find(name: &str) -> Result<Option<&'static SubjectEntry>, String> {
         /// What libraries have offered.
@@ -488,32 +364,28 @@ impl SubjectEntry {
 
     fn of_spoken(name: &str) -> SubjectEntry {
         SubjectEntry {
-            name: name.to_owned().leak(),
-            package: None,
-            about: "a program that is spoken to by lines",
-            ordered: false,
-            hash: None,
             u64s: Ok(Runs::One(arm::run_spoken)),
             strings: Err("what is spoken by lines is numbers"),
-            llds: None,
+            about: "a program that is spoken to by lines",
             foreign: true,
+            ..SubjectEntry::new(name.to_owned().leak(), None)
         }
     }
 
     fn of_foreign(offer: &'static Offer) -> SubjectEntry {
-        let numbers = Ok(Runs::One(of_foreign::<U64> as Run));
-        let strings = Ok(Runs::One(of_foreign::<Strings> as Run));
-        SubjectEntry {
-            name: &offer.name,
-            package: None,
+        let mut entry = SubjectEntry {
             about: &offer.about,
             ordered: offer.ordered,
-            hash: None,
-            u64s: if offer.holds_u64s() { numbers } else { Err("it holds no numbers") },
-            strings: if offer.holds_strings() { strings } else { Err("it holds no strings") },
-            llds: None,
             foreign: true,
+            ..SubjectEntry::new(&offer.name, None)
+        };
+        if offer.holds_u64s() {
+            entry.u64s = Ok(Runs::One(of_foreign::<U64>));
         }
+        if offer.holds_strings() {
+            entry.strings = Ok(Runs::One(of_foreign::<Strings>));
+        }
+        entry
     }
 
     /// The version measured, as the lock file has it.

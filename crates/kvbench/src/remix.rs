@@ -38,8 +38,8 @@ pub(crate) fn dispatch(job: &Job, report: Report<'_>) -> Outcome {
 }
 
 fn run(job: &Job, orders: &RemixOrders, report: Report<'_>) -> Answer<Figures> {
-    if let Some(&cpu) = affinity::cpus().last().filter(|_| job.pin) {
-        affinity::pin(cpu);
+    if job.pin {
+        affinity::pin_to_last();
     }
     report("check".to_owned());
     conform(&orders.directory.join("checked"), orders.runs, job.seed)?;

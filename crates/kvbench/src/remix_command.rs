@@ -4,13 +4,14 @@
 //! Each number of runs with one locality is an arm: a process and a directory of its own, in which all ways of reading
 //! take turns over the same tables.
 
+use crate::bench::Bench;
 use crate::data::Walk;
 use crate::job::{Figures, Job, Locality, Outcome, RemixOrders, RemixStep as Step, Task};
 use crate::measure::Clock;
 use crate::options::{MallocPages, Remixes};
-use crate::record::{Figure, Run};
+use crate::record::Figure;
 use crate::remix_report::{self, Row};
-use crate::runner::{self, Runner};
+use crate::runner;
 use crate::workplace::Workplace;
 use crate::{goals, remix};
 use clap::ValueEnum;
@@ -21,13 +22,11 @@ use std::io::{self, Write};
 /// What the arms and the records are called.
 const SUBJECT: &str = "remix";
 
-struct Bench<'a> {
+struct Remixing<'a> {
     options: &'a Remixes,
     steps: Vec<Step>,
     directory: Workplace,
-    runner: Runner,
-    record: Run,
-    failures: usize,
+    bench: Bench,
 }
 
 /// Measures, prints, records; true if nothing went wrong.
@@ -38,13 +37,12 @@ pub(crate) fn run(options: &Remixes) -> io::Result<bool> {
         "seed": options.seed, "rounds": options.rounds, "probes": options.probes, "steps": steps,
         "stretch": remix::STRETCH, "next": remix::STEPS,
     });
-    let record = Run::begin(options.json.as_deref(), kept)?;
     let arms = options.keys.len() * options.localities.len() * options.runs.len();
-    let runner = Runner::new(MallocPages::System, arms)?;
-    Bench { options, steps, directory, runner, record, failures: 0 }.run()
+    let bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System, arms)?;
+    Remixing { options, steps, directory, bench }.run()
 }
 
-impl Bench<'_> {
+impl Remixing<'_> {
     fn run(mut self) -> io::Result<bool> {
         let (mut out, options) = (io::stdout(), self.options);
         self.print_head(&mut out)?;
@@ -61,7 +59,7 @@ impl Bench<'_> {
             judged.extend(remix_report::goals(keys, &rows));
         }
         remix_report::print_legend(&mut out)?;
-        goals::conclude(&mut out, &mut self.record, &judged, self.failures)
+        goals::conclude(&mut out, &mut self.bench.record, &judged, self.bench.failures)
     }
 
     fn print_head(&self, out: &mut impl Write) -> io::Result<()> {
@@ -69,7 +67,7 @@ impl Bench<'_> {
             "pairs of 16 + 100 random bytes, all in memory, one thread; medians of {} rounds",
             self.options.rounds
         );
-        self.record.print_head(out, "remix", self.options.seed, Some(&what))
+        self.bench.record.print_head(out, "remix", self.options.seed, Some(&what))
     }
 
     /// Measures one number of runs; `None` if that came to nothing.
@@ -80,20 +78,12 @@ impl Bench<'_> {
         locality: Locality,
         runs: u16,
     ) -> io::Result<Option<Row>> {
-        let (what, why) = match self.arm(keys, locality, runs)? {
-            Outcome::Figures(figures) => return self.keep(keys, locality, runs, *figures).map(Some),
-            Outcome::Left(why) => ("left out", why),
-            Outcome::Failed(why) => ("FAILED", why),
-        };
-        let failed = what == "FAILED";
-        self.failures += usize::from(failed);
-        writeln!(out, "{runs} runs, {}: {what}: {why}", runner::keys(keys))?;
         let content = json!({
-            "subject": SUBJECT, "kind": SUBJECT, "keys": keys, "locality": locality, "runs": runs, "failed": failed,
-            "why": why,
+            "subject": SUBJECT, "kind": SUBJECT, "keys": keys, "locality": locality, "runs": runs,
         });
-        self.record.append("left_out", &content)?;
-        Ok(None)
+        let (who, end) = (format!("{runs} runs, {}", runner::keys(keys)), self.arm(keys, locality, runs)?);
+        let figures = self.bench.figures(out, &who, content, end)?;
+        figures.map(|figures| self.keep(keys, locality, runs, figures)).transpose()
     }
 
     fn arm(&mut self, keys: u64, locality: Locality, runs: u16) -> io::Result<Outcome> {
@@ -114,20 +104,19 @@ impl Bench<'_> {
             clock: Clock::Cpu,
             ..Job::of(Task::Remix(orders), SUBJECT, keys)
         };
-        let outcome = self.runner.arm(&job, &Walk::default());
+        let outcome = self.bench.runner.arm(&job, &Walk::default());
         std::fs::remove_dir_all(&directory)?;
         Ok(outcome)
     }
 
     /// Gathers the figures of an arm, and records them.
     fn keep(&mut self, keys: u64, locality: Locality, runs: u16, figures: Figures) -> io::Result<Row> {
-        let single = figures.values.into_iter().map(|(name, value)| (name, Figure::new(vec![value])));
-        let rounds = figures.rounds.into_iter().map(|(name, rounds)| (name, Figure::new(rounds)));
-        let figures: BTreeMap<_, _> = single.chain(rounds).collect();
+        let rounds = figures.rounds.clone().into_iter().map(|(name, rounds)| (name, Figure::new(rounds)));
+        let figures: BTreeMap<_, _> = Figure::gather(vec![figures]).into_iter().chain(rounds).collect();
         let content = json!({
             "subject": SUBJECT, "kind": SUBJECT, "keys": keys, "locality": locality, "runs": runs, "figures": figures,
         });
-        self.record.append("figures", &content)?;
+        self.bench.record.append("figures", &content)?;
         Ok(Row { locality, runs, figures })
     }
 }

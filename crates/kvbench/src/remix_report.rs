@@ -1,12 +1,12 @@
 //! What people read of `kvbench remix`: a table of at most 80 columns for each locality, the ancestor's figures beside
 //! it, and the goals.
 
-use crate::goals::{Goal, Relation};
 use crate::job::Locality;
-use crate::record::Figure;
+use crate::record::{Figure, Goal, Relation};
 use crate::remix::{STEPS, STRETCH};
 use crate::runner;
-use crate::tables::number;
+use crate::statistics::number;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -161,7 +161,10 @@ pub(crate) fn goals(keys: u64, rows: &[Row]) -> Vec<Goal> {
             let runs = if row.runs == 1 { "1 run".to_owned() } else { format!("{} runs", row.runs) };
             goals.extend(measured.zip(goal).map(|(measured, goal)| {
                 let title = format!("{runs}: {title}");
-                Goal { unit, ..Goal::judge(title, (kind, keys), measured, Relation::Below, goal) }
+                Goal {
+                    unit: Cow::Borrowed(unit),
+                    ..Goal::judge(title, (kind, keys), measured, Relation::Below, goal)
+                }
             }));
         };
         let figures = ancestor(row.locality, row.runs);

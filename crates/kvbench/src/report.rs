@@ -9,8 +9,8 @@ use crate::options::Report;
 use crate::record::Figure;
 use crate::recorded::{self, Recorded, Row};
 use crate::runner;
+use crate::statistics::number;
 use crate::subjects::EMPTY;
-use crate::tables::number;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::Path;
@@ -344,15 +344,9 @@ fn left_out_and_goals(page: &mut Page, record: &Recorded) {
         .goals
         .iter()
         .map(|goal| {
-            let relation = goal.relation.replace('_', " ");
-            let pages = goal.pages.as_deref().map_or_else(String::new, |pages| format!(", {pages}"));
-            vec![
-                goal.title.clone(),
-                format!("{}, {}{pages}", runner::keys(goal.keys), goal.kind),
-                format!("{}{}", number(goal.measured), goal.unit),
-                format!("{relation} {}{}", number(goal.goal), goal.unit),
-                if goal.holds { "holds" } else { "missed" }.to_owned(),
-            ]
+            let pages = goal.pages.as_ref().map_or_else(String::new, |pages| format!(", {pages}"));
+            let of = format!("{}, {}{pages}", runner::keys(goal.keys), goal.kind);
+            [goal.title.clone(), of].into_iter().chain(goal.texts()).collect()
         })
         .collect();
     page.table(&head, &rows);

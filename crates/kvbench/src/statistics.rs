@@ -31,6 +31,17 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
+/// A number with three digits that count; a small one with one, and its power of ten.
+pub(crate) fn number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        ..0.005 => format!("{value:.0e}"),
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
 /// One figure over four arms, two of each side.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Block {
@@ -370,5 +381,20 @@ mod tests {
         assert_eq!(alike[0].as_ref().unwrap().verdict, Verdict::Slower);
         let broken = Block { a: [0.0, 1.0], b: [1.0, 1.0] };
         assert_eq!(judge(&[vec![broken; 20]], 0.01), [None]);
+    }
+
+    #[test]
+    fn three_digits_count() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.0032, "3e-3"),
+            (0.00999, "0.01"),
+            (0.456, "0.46"),
+            (12.34, "12.3"),
+            (123.4, "123"),
+            (12345.6, "12346"),
+        ] {
+            assert_eq!(number(value), text);
+        }
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! Each arm has a process and a directory of its own. The directory is removed when its arm has ended.
 
+use crate::bench::{self, Bench};
 use crate::cap::Cap;
 use crate::data::Walk;
 use crate::job::{Durability, Figures, Job, Life, Orders, Outcome, StoreStep as Step, TIMELINE_MS, Task};
 use crate::options::{MallocPages, Stores};
-use crate::record::{Figure, Run};
-use crate::runner::{self, Runner};
+use crate::record::Figure;
+use crate::runner;
 use crate::store_report::{self, Row};
 use crate::stores::{self, ENTRIES, StoreEntry, not_compiled, pairs};
 use crate::workplace::Workplace;
@@ -39,9 +40,6 @@ impl Who {
     }
 }
 
-/// What was measured of a store, round by round.
-type Rounds = (Who, Vec<Figures>);
-
 /// Arms of a store that is opened again as well: whole, closed and opened, killed, recovered.
 const LIVES: usize = 4;
 
@@ -56,15 +54,13 @@ fn joined(first: Outcome, second: Outcome) -> Outcome {
     }
 }
 
-struct Bench<'a> {
+struct Measuring<'a> {
     options: &'a Stores,
     steps: Vec<Step>,
     directory: Workplace,
     /// What limits the memory of the arms, if anything does.
     cap: Option<Cap>,
-    runner: Runner,
-    record: Run,
-    failures: usize,
+    bench: Bench,
 }
 
 /// Measures, prints, records; true if nothing went wrong.
@@ -85,19 +81,18 @@ pub(crate) fn run(options: &Stores) -> io::Result<bool> {
         "budget_bytes": options.budget, "memory_bytes": options.memory, "steps": steps, "key_bytes": pairs::KEY_BYTES,
         "value_bytes": pairs::VALUE_BYTES, "durability": options.durability,
     });
-    let record = Run::begin(options.json.as_deref(), kept)?;
-    let runner = Runner::new(MallocPages::System, 0)?;
-    Bench { options, steps, directory, cap, runner, record, failures: 0 }.run()
+    let bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System, 0)?;
+    Measuring { options, steps, directory, cap, bench }.run()
 }
 
-impl Bench<'_> {
+impl Measuring<'_> {
     fn run(mut self) -> io::Result<bool> {
         let mut out = io::stdout();
         self.print_head(&mut out)?;
         let entries = self.entries(&mut out)?;
         let lives = if self.steps.contains(&Step::Reopen) { LIVES } else { 1 };
         let groups = self.options.keys.len() * self.options.durability.len();
-        self.runner.arms = entries.len() * groups * usize::from(self.options.rounds) * lives;
+        self.bench.runner.arms = entries.len() * groups * usize::from(self.options.rounds) * lives;
         let mut judged = Vec::new();
         let all = self
             .options
@@ -107,7 +102,9 @@ impl Bench<'_> {
         for (keys, asked) in all {
             let who = entries.iter().map(|&(entry, run)| Who { entry, run, asked }).collect();
             let arms = self.measure(&mut out, who, keys)?;
-            self.compare_sums(&mut out, keys, &arms)?;
+            for (who, why) in bench::odd_ones(&arms, |_, _| true) {
+                self.leave(&mut out, &who.label(), Some(keys), &Outcome::Failed(why))?;
+            }
             let mut rows = Vec::new();
             for (who, rounds) in arms.into_iter().filter(|(_, rounds)| !rounds.is_empty()) {
                 rows.push(self.row(who, keys, rounds)?);
@@ -119,7 +116,7 @@ impl Bench<'_> {
             out.flush()?;
         }
         store_report::print_legend(&mut out)?;
-        goals::conclude(&mut out, &mut self.record, &judged, self.failures)
+        goals::conclude(&mut out, &mut self.bench.record, &judged, self.bench.failures)
     }
 
     fn print_head(&self, out: &mut impl Write) -> io::Result<()> {
@@ -130,9 +127,9 @@ impl Bench<'_> {
                 " and at most {} with the page cache of its files",
                 sizes::text(memory)
             )),
-            self.directory.path().parent().unwrap_or(self.directory.path()).display()
+            self.directory.within().display()
         );
-        self.record.print_head(out, "store", self.options.seed, Some(&what))
+        self.bench.record.print_head(out, "store", self.options.seed, Some(&what))
     }
 
     /// The stores that were asked for and that this program has.
@@ -152,32 +149,17 @@ impl Bench<'_> {
         Ok(there)
     }
 
-    fn measure(&mut self, out: &mut impl Write, who: Vec<Who>, keys: u64) -> io::Result<Vec<Rounds>> {
-        let mut arms: Vec<Rounds> = who.into_iter().map(|who| (who, Vec::new())).collect();
-        self.runner.live.begin(Some(store_report::head_across()));
-        for round in 0..self.options.rounds {
-            // The order is reversed in every other round, so that a drift of the machine favours no store.
-            let order: Vec<_> =
-                if round % 2 == 0 { (0..arms.len()).collect() } else { (0..arms.len()).rev().collect() };
-            for at in order {
-                let (who, rounds) = &mut arms[at];
-                if rounds.len() < usize::from(round) {
-                    continue;
-                }
-                let end = self.lives(*who, keys)?;
-                self.leave(out, &who.label(), Some(keys), &end)?;
-                match end {
-                    Outcome::Figures(figures) => {
-                        self.runner.live.row(store_report::line_across(&who.label(), &figures.values));
-                        rounds.push(*figures);
-                    }
-                    // A store that failed once gets no figures.
-                    Outcome::Failed(_) => rounds.clear(),
-                    Outcome::Left(_) => {}
-                }
+    fn measure(&mut self, out: &mut impl Write, who: Vec<Who>, keys: u64) -> io::Result<bench::Rounds<Who>> {
+        self.bench.runner.live.begin(Some(store_report::head_across()));
+        let arms = bench::rounds(who, self.options.rounds, |who| {
+            let end = self.lives(who, keys)?;
+            self.leave(out, &who.label(), Some(keys), &end)?;
+            if let Outcome::Figures(figures) = &end {
+                self.bench.runner.live.row(store_report::line_across(&who.label(), &figures.values));
             }
-        }
-        self.runner.live.begin(None);
+            Ok(end)
+        })?;
+        self.bench.runner.live.begin(None);
         Ok(arms)
     }
 
@@ -223,7 +205,7 @@ impl Bench<'_> {
         };
         let killed = || self.cap.as_ref().map_or(0, Cap::killed);
         let before = killed();
-        let end = self.runner.arm(&job, &Walk::default());
+        let end = self.bench.runner.arm(&job, &Walk::default());
         match options.memory.filter(|_| killed() > before) {
             Some(memory) => Outcome::Left(format!("it needs more memory than {}", sizes::text(memory))),
             None => end,
@@ -238,51 +220,22 @@ impl Bench<'_> {
         keys: Option<u64>,
         end: &Outcome,
     ) -> io::Result<()> {
-        let (what, why, failed) = match end {
-            Outcome::Figures(_) => return Ok(()),
-            Outcome::Left(why) => ("left out", why, false),
-            Outcome::Failed(why) => ("FAILED", why, true),
-        };
-        self.failures += usize::from(failed);
         let size = keys.map_or_else(String::new, |keys| format!(", {}", runner::keys(keys)));
-        writeln!(out, "{store}{size}: {what}: {why}")?;
-        let content =
-            json!({ "subject": store, "kind": "store", "keys": keys, "failed": failed, "why": why });
-        self.record.append("left_out", &content)
+        let content = json!({ "subject": store, "kind": "store", "keys": keys });
+        self.bench.leave(out, &format!("{store}{size}"), content, end)
     }
 
     /// Gathers the rounds of a store, and records them.
     fn row(&mut self, who: Who, keys: u64, rounds: Vec<Figures>) -> io::Result<Row> {
         let timelines = rounds.last().map_or_else(BTreeMap::new, |last| last.timelines.clone());
-        let sums = rounds.last().map_or_else(BTreeMap::new, |last| last.sums.clone());
-        // As text: the numbers of JSON readers are rarely 64 bits wide.
-        let sums: BTreeMap<_, _> = sums.into_iter().map(|(name, sum)| (name, format!("{sum:x}"))).collect();
+        let sums = bench::sums(&rounds);
         let figures = Figure::gather(rounds);
         let content = json!({
             "subject": who.entry.name, "kind": "store", "keys": keys, "durability": who.asked,
             "durability_had": who.durability(), "figures": figures, "sums": sums,
             "timeline_ms": TIMELINE_MS, "timelines": timelines,
         });
-        self.record.append("figures", &content)?;
+        self.bench.record.append("figures", &content)?;
         Ok(Row { name: who.entry.name, label: who.label(), figures })
-    }
-
-    /// Compares the sums of scans; a store that differs from the majority is wrong.
-    fn compare_sums(&mut self, out: &mut impl Write, keys: u64, arms: &[Rounds]) -> io::Result<()> {
-        let mut votes: BTreeMap<&str, BTreeMap<u64, usize>> = BTreeMap::new();
-        let all = || arms.iter().flat_map(|(who, rounds)| rounds.iter().map(move |f| (*who, f)));
-        for (step, sum) in all().flat_map(|(_, figures)| &figures.sums) {
-            *votes.entry(step).or_default().entry(*sum).or_default() += 1;
-        }
-        for (step, votes) in votes {
-            let Some((&right, _)) = votes.iter().max_by_key(|(_, votes)| **votes) else { continue };
-            for (who, figures) in all() {
-                if let Some(sum) = figures.sums.get(step).filter(|sum| **sum != right) {
-                    let why = format!("{step}: what it showed sums to {sum:x}, that of most to {right:x}");
-                    self.leave(out, &who.label(), Some(keys), &Outcome::Failed(why))?;
-                }
-            }
-        }
-        Ok(())
     }
 }

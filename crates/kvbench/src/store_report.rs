@@ -1,11 +1,10 @@
 //! What people read of `kvbench store`: tables of at most 80 columns, a column for each store; and the goals.
 
-use crate::goals::{Goal, Relation};
 use crate::job::Durability;
-use crate::record::Figure;
+use crate::record::{Figure, Goal, Relation};
 use crate::runner;
+use crate::statistics::number;
 use crate::stores::FORREST;
-use crate::tables::number;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 

@@ -4,6 +4,7 @@ use crate::data::KindName;
 use crate::names::Name;
 use crate::record::Figure;
 use crate::runner;
+use crate::statistics::number;
 use crate::subjects::{EMPTY, Pages};
 use crate::threads;
 use crate::workload::Op;
@@ -47,17 +48,6 @@ impl Row {
     pub(crate) fn pages_had(&self) -> Option<&'static str> {
         let percent = self.median("resident_huge_percent")?;
         Some(if percent < 50.0 { "small pages" } else { "huge pages" })
-    }
-}
-
-/// A number with three digits that count; a small one with one, and its power of ten.
-pub(crate) fn number(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        ..0.005 => format!("{value:.0e}"),
-        100.0.. => format!("{value:.0}"),
-        10.0.. => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
     }
 }
 
@@ -332,20 +322,5 @@ mod tests {
     #[test]
     fn a_scaling_that_cannot_be_is_an_error() {
         assert_eq!([times(1.97, 2), times(15.0, 2), times(15.0, 16)], ["1.97x", "error", "15.00x"]);
-    }
-
-    #[test]
-    fn three_digits_count() {
-        for (value, text) in [
-            (0.0, "0"),
-            (0.0032, "3e-3"),
-            (0.00999, "0.01"),
-            (0.456, "0.46"),
-            (12.34, "12.3"),
-            (123.4, "123"),
-            (12345.6, "12346"),
-        ] {
-            assert_eq!(number(value), text);
-        }
     }
 }

@@ -58,6 +58,11 @@ impl Workplace {
         // It is there until it is dropped.
         self.directory.as_ref().map_or(Path::new("."), TempDir::path)
     }
+
+    /// The directory that it is in.
+    pub(crate) fn within(&self) -> &Path {
+        self.path().parent().unwrap_or(self.path())
+    }
 }
 
 impl Drop for Workplace {

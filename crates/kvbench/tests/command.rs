@@ -23,6 +23,19 @@ fn kvbench(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kvbench")).args(arguments).output().expect("the program starts")
 }
 
+/// Runs the command, which must succeed, and returns what it printed.
+fn done(arguments: &[&str]) -> String {
+    let output = kvbench(arguments);
+    let (out, error) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && error.is_empty(), "{arguments:?}: {out}{error}");
+    out
+}
+
+/// The words of a line, and more.
+fn words<'a>(line: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    line.split_whitespace().chain(more.iter().copied()).collect()
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -137,23 +150,10 @@ fn a_quick_run_measures_every_subject_and_all_agree() {
 #[test]
 fn rounds_show_their_spread_and_steps_can_be_chosen() {
     let path = scratch("rounds.jsonl");
-    let output = kvbench(&[
-        "memory",
-        "-n",
-        "2000",
-        "--rounds",
-        "3",
-        "--subjects",
-        "btreemap,rbtree",
-        "--kinds",
-        "u64",
-        "--only",
-        "get",
-        "--json",
-        path.to_str().unwrap(),
-    ]);
-    let out = text(&output.stdout);
-    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    let out = done(&words(
+        "memory -n 2000 --rounds 3 --subjects btreemap,rbtree --kinds u64 --only get",
+        &["--json", path.to_str().unwrap()],
+    ));
     assert!(out.contains("  least") && out.contains("  most"), "{out}");
     let figures = records(&path).into_iter().filter(|record| record["record"] == "figures");
     for record in figures {
@@ -167,14 +167,10 @@ fn rounds_show_their_spread_and_steps_can_be_chosen() {
 #[test]
 fn workloads_latencies_and_distributions_are_measured_and_checked() {
     let path = scratch("workloads.jsonl");
-    let arguments = "memory -n 3000 --no-sweep --subjects btreemap,skiplist,hashbrown,papaya,cuckoo,f14,sorted,empty --only \
+    let line = "memory -n 3000 --no-sweep --subjects btreemap,skiplist,hashbrown,papaya,cuckoo,f14,sorted,empty --only \
                      get,batch,hits,update,mixed,reserve,ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f,threads,latency,remove,erase --hits 20 \
                      --reads 30 --rate 1000000 --distribution zipfian:0.8 --json";
-    let mut arguments: Vec<_> = arguments.split_whitespace().collect();
-    arguments.extend([path.to_str().unwrap(), "--kinds", sized("u64", "u64,strings")]);
-    let output = kvbench(&arguments);
-    let out = text(&output.stdout);
-    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    let out = done(&words(line, &[path.to_str().unwrap(), "--kinds", sized("u64", "u64,strings")]));
     assert!(out.contains("zipfian:0.8") && !out.contains("Goals"), "{out}");
     assert!(out.contains("ycsb_e") && out.contains("of 1000") && out.contains("op/s"), "{out}");
     let records = records(&path);
@@ -240,25 +236,10 @@ fn workloads_latencies_and_distributions_are_measured_and_checked() {
 fn variants_erase_and_grow_side_by_side() {
     let (path, page) = (scratch("variants.jsonl"), scratch("variants.html"));
     let names = "forrest,forrest-portable,forrest-db,f14,f14-sse2,hashmap,dashmap,scc-hash,btreemap,indexset";
-    let output = kvbench(&[
-        "memory",
-        "-n",
-        "2000",
-        "--subjects",
-        names,
-        "--only",
-        "get,batch,scan,erase",
-        "--pages",
-        "auto",
-        "--sweep",
-        "1K..10K,1K..2K/3",
-        "--sweep-subjects",
-        "f14,forrest-db",
-        "--json",
-        path.to_str().unwrap(),
-    ]);
-    let out = text(&output.stdout);
-    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    let out = done(&words(
+        "memory -n 2000 --only get,batch,scan,erase --pages auto --sweep 1K..10K,1K..2K/3 --sweep-subjects f14,forrest-db",
+        &["--subjects", names, "--json", path.to_str().unwrap()],
+    ));
     let records = records(&path);
     let figures = records.iter().filter(|record| record["record"] == "figures");
     let (grown, rows): (Vec<&Value>, Vec<&Value>) =
@@ -305,21 +286,10 @@ fn subjects_are_named_with_hash_and_allocator() {
     let path = scratch("names.jsonl");
     let names =
         "cuckoo+xxhash:XX3_64bits,f14+city::cityhash64,hashbrown+t1ha::t1ha,hashbrown,btreemap@mimalloc";
-    let output = kvbench(&[
-        "memory",
-        "-n",
-        "2000",
-        "--subjects",
-        names,
-        "--kinds",
-        "strings",
-        "--only",
-        "get",
-        "--json",
-        path.to_str().unwrap(),
-    ]);
-    let out = text(&output.stdout);
-    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    let out = done(&words(
+        "memory -n 2000 --kinds strings --only get",
+        &["--subjects", names, "--json", path.to_str().unwrap()],
+    ));
     let records = records(&path);
     let of = |record: &str, key: &str| -> Vec<String> {
         let records = records.iter().filter(|one| one["record"] == record);
@@ -344,9 +314,7 @@ fn subjects_are_named_with_hash_and_allocator() {
 
 #[test]
 fn the_workload_of_llds_runs() {
-    let output = kvbench(&["llds", "-n", "30K", "--threads", "3"]);
-    let out = text(&output.stdout);
-    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    let out = done(&["llds", "-n", "30K", "--threads", "3"]);
     let mut subjects = vec!["forrest", "rbtree"];
     if cfg!(feature = "llds-user") {
         subjects.extend(["llds-user", "llds-user-calls"]);
@@ -362,23 +330,10 @@ fn the_workload_of_llds_runs() {
 fn a_store_is_measured_and_its_answers_are_right() {
     let path = scratch("store.jsonl");
     let directory = tempfile::tempdir().expect("a directory for the store");
-    let output = kvbench(&[
-        "store",
-        "-n",
-        "3000",
-        "--subjects",
-        "forrest",
-        "--synced",
-        "20",
-        "--rounds",
-        "2",
-        "--budget",
-        "16M",
-        "--directory",
-        directory.path().to_str().unwrap(),
-        "--json",
-        path.to_str().unwrap(),
-    ]);
+    let output = kvbench(&words(
+        "store -n 3000 --subjects forrest --synced 20 --rounds 2 --budget 16M",
+        &["--directory", directory.path().to_str().unwrap(), "--json", path.to_str().unwrap()],
+    ));
     let (out, error) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && error.is_empty(), "{out}{error}");
     assert!(
@@ -409,19 +364,7 @@ fn a_store_is_measured_and_its_answers_are_right() {
 
 /// Measures a store of `pairs` pairs under a memory limit.
 fn within_memory(pairs: &str, memory: &str) -> Output {
-    kvbench(&[
-        "store",
-        "-n",
-        pairs,
-        "--subjects",
-        "forrest",
-        "--only",
-        "get",
-        "--budget",
-        "16M",
-        "--memory",
-        memory,
-    ])
+    kvbench(&words("store --subjects forrest --only get --budget 16M", &["-n", pairs, "--memory", memory]))
 }
 
 /// Whether memory can be limited here.
@@ -453,22 +396,10 @@ fn the_memory_of_a_store_is_limited() {
 fn a_remix_is_measured_checked_and_recorded() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x.jsonl");
-    let output = kvbench(&[
-        "remix",
-        "-n",
-        "3000",
-        "--runs",
-        "1,3",
-        "--rounds",
-        "2",
-        "--probes",
-        "500",
-        "--no-pin",
-        "--directory",
-        directory.path().to_str().unwrap(),
-        "--json",
-        path.to_str().unwrap(),
-    ]);
+    let output = kvbench(&words(
+        "remix -n 3000 --runs 1,3 --rounds 2 --probes 500 --no-pin",
+        &["--directory", directory.path().to_str().unwrap(), "--json", path.to_str().unwrap()],
+    ));
     let (out, error) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && error.is_empty(), "{out}{error}");
     assert!(out.contains("3K pairs, strong locality") && out.contains("ancestor"), "{out}");
@@ -708,22 +639,9 @@ fn a_calibration_counts_verdicts() {
 fn a_record_becomes_a_page_and_rows() {
     let (path, page) = (scratch("reported.jsonl"), scratch("report.html"));
     let (record, html) = (path.to_str().unwrap(), page.to_str().unwrap());
-    let common = [
-        "memory",
-        "-n",
-        "2000",
-        "--kinds",
-        "u64",
-        "--only",
-        "get",
-        "--no-sweep",
-        "--subjects",
-        "btreemap,rbtree",
-    ];
-    assert!(kvbench(&[&common[..], &["--json", record]].concat()).status.success());
-    let output = kvbench(&["report", record, "--html", html, "--csv", "-"]);
-    let out = text(&output.stdout);
-    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    let line = "memory -n 2000 --kinds u64 --only get --no-sweep --subjects btreemap,rbtree --json";
+    assert!(kvbench(&words(line, &[record])).status.success());
+    let out = done(&["report", record, "--html", html, "--csv", "-"]);
     assert!(out.contains("\"u64, 2K pairs\",btreemap,get_ns,ns,"), "{out}");
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("<title>rbtree: ") && page.ends_with("</html>\n"));
@@ -748,9 +666,7 @@ fn a_suite_becomes_a_record_and_a_page() {
     let arguments =
         ["run", &name(&suite), "--json", &name(&record), "--html", &name(&page)].map(str::to_owned);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let output = kvbench(&arguments);
-    let out = text(&output.stdout);
-    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    let out = done(&arguments);
     assert!(out.contains("== 1/2 kvbench memory") && out.contains("2 of 2 steps went well"), "{out}");
     let kinds: BTreeSet<String> =
         records(&record).iter().map(|record| record["record"].as_str().unwrap().to_owned()).collect();
@@ -764,9 +680,7 @@ fn a_suite_becomes_a_record_and_a_page() {
 
 #[test]
 fn the_doctor_tells_and_setup_needs_a_name() {
-    let output = kvbench(&["doctor", "--no-noise"]);
-    let out = text(&output.stdout);
-    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    let out = done(&["doctor", "--no-noise"]);
     // On any machine, each of these topics is reported.
     let topics: Vec<&str> = out.lines().filter_map(|line| line.get(8..)?.split("  ").next()).collect();
     for name in [
@@ -836,15 +750,7 @@ fn a_run_that_is_ended_leaves_nothing() {
         let left = || std::fs::read_dir(within.path()).unwrap().count();
         let mut run = Command::new(env!("CARGO_BIN_EXE_kvbench"))
             // It would take long.
-            .args([
-                "store",
-                "-n",
-                "20M",
-                "--subjects",
-                "forrest",
-                "--directory",
-                within.path().to_str().unwrap(),
-            ])
+            .args(words("store -n 20M --subjects forrest --directory", &[within.path().to_str().unwrap()]))
             .args(LIMITS.then_some("--memory=2G"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -1,10 +1,14 @@
 //! A store of the Rust library across a fork: the child can neither use nor harm it. misuse.c tests the C
 //! library's handles across a fork.
 
+use forrest_rust::asynchronous::{Synced, Syncer};
 use forrest_rust::{Builder, Db, Durability, ErrorKind, WriteBatch};
+use std::future::Future;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
 
 /// The checks in a child: returns 0, or the number of the check that failed. Nothing may wait or panic.
 fn child(db: Db) -> i32 {
@@ -168,4 +172,56 @@ fn a_child_of_a_fork_leaves_a_store_in_memory_alone() {
         codes
     });
     assert_eq!(codes, [0; 20], "wait statuses of the children");
+}
+
+/// Whether a future of a [`Syncer`] that belongs to the parent fails at its first poll, with what the child did wrong.
+fn is_refused(future: Synced) -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    matches!(pin!(future).poll(&mut context), Poll::Ready(Err(error))
+        if error.kind() == ErrorKind::InvalidArgument && error.message().contains("child of fork"))
+}
+
+/// The thread of a `Syncer` is not there in a child, and its lock may be held at the fork by another thread. So the
+/// child must get an error at once, and dropping its handle must wait for nothing.
+#[test]
+fn a_child_of_a_fork_is_refused_by_a_syncer() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let db = Db::open(directory.path().join("store").to_str().expect("it is text")).expect("it opens");
+    let stop = AtomicBool::new(false);
+    let statuses: Vec<i32> = std::thread::scope(|scope| {
+        let syncer = Syncer::new(&db).expect("a thread");
+        let busy = syncer.clone();
+        let stop = &stop;
+        scope.spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                drop(busy.synced());
+            }
+        });
+        let statuses = (0..50).map(|_| {
+            let (syncer, waiting) = (syncer.clone(), syncer.synced());
+            // The child drops the last handle of this one.
+            let own = Syncer::new(&db).expect("a thread");
+            // SAFETY: the child uses only objects of this thread, and ends without returning to the test.
+            let forked = unsafe { libc::fork() };
+            if forked == 0 {
+                // SAFETY: `alarm` takes any number. It ends a child that waits for ever.
+                unsafe { libc::alarm(60) };
+                let found = catch_unwind(AssertUnwindSafe(move || {
+                    let refused = is_refused(syncer.synced()) && is_refused(own.synced());
+                    drop((syncer, waiting, own));
+                    i32::from(!refused)
+                }));
+                // SAFETY: `_exit` ends the process without running handlers of the parent.
+                unsafe { libc::_exit(found.unwrap_or(101)) };
+            }
+            let mut status = 1;
+            // SAFETY: `status` is a valid place for an `int`.
+            unsafe { libc::waitpid(forked, &mut status, 0) };
+            status
+        });
+        let statuses = statuses.collect();
+        stop.store(true, Ordering::Relaxed);
+        statuses
+    });
+    assert_eq!(statuses, [0; 50], "wait statuses of the children");
 }

@@ -65,11 +65,6 @@ fn grown((now, before): (Option<u64>, Option<u64>)) -> Option<u64> {
     now.zip(before).map(|(now, before)| now.saturating_sub(before))
 }
 
-/// No times yet.
-pub(crate) fn histogram() -> Answer<Histogram<u64>> {
-    Ok(latency::histogram())
-}
-
 impl Running {
     /// Starts, for a store in a directory.
     pub(crate) fn start(directory: &Path) -> Answer<Self> {
@@ -84,7 +79,7 @@ impl Running {
                 cpu: Duration::ZERO,
                 written: None,
                 read: [None; 2],
-                each: histogram()?,
+                each: latency::histogram(),
                 timeline: Vec::new(),
             },
             cpu: usage::process_cpu(),
@@ -197,9 +192,7 @@ impl Lap {
             }
         }
         if !self.each.is_empty() {
-            for (quantile, told) in [(0.5, "p50"), (0.99, "p99"), (0.999, "p999"), (1.0, "max")] {
-                figures.set(&format!("{name}_{told}_ns"), self.each.value_at_quantile(quantile) as f64);
-            }
+            figures.values.extend(latency::quantiles(name, &self.each));
         }
         let seconds = self.timeline.windows(STRETCHES).map(|second| second.iter().sum::<u64>());
         if let Some(worst) = seconds.min() {

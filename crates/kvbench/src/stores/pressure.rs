@@ -133,7 +133,7 @@ fn beside<S: Store, V: AsRef<[u8]>, T>(
     work: impl FnOnce() -> Answer<T>,
 ) -> Answer<(T, Histogram<u64>)> {
     let write = || -> Answer<_> {
-        let mut each = lap::histogram()?;
+        let mut each = latency::histogram();
         while let Some(number) = numbers.take() {
             let (key, value) = pair(number);
             let start = Instant::now();
@@ -148,7 +148,7 @@ fn beside<S: Store, V: AsRef<[u8]>, T>(
         let stop = Stop(numbers);
         let done = work();
         drop(stop);
-        let mut each = lap::histogram()?;
+        let mut each = latency::histogram();
         for writer in writers {
             each.add(writer.join().map_err(|_| "a writer panicked")??)?;
         }
@@ -238,9 +238,7 @@ impl Arm<'_> {
     }
 
     fn note(&mut self, name: &str, each: &Histogram<u64>) {
-        for (quantile, part) in [(0.5, "p50"), (0.99, "p99"), (0.999, "p999"), (1.0, "max")] {
-            self.figures.set(&format!("{name}_{part}_ns"), each.value_at_quantile(quantile) as f64);
-        }
+        self.figures.values.extend(latency::quantiles(name, each));
     }
 
     fn note_bytes(&mut self, name: &str, bytes: Option<u64>) {
@@ -311,7 +309,7 @@ impl Arm<'_> {
         let numbers = Numbers::new(self.keys(), u64::MAX);
         let start = Instant::now();
         let make = || {
-            let mut each = lap::histogram()?;
+            let mut each = latency::histogram();
             while start.elapsed() < self.time() {
                 let start = Instant::now();
                 drop(store.snapshot()?);

@@ -4,12 +4,12 @@
 //! and their total sum must be the same in all stores. All pairs are read and counted after loading and at the end. A
 //! wrong result ends the arm.
 
-use super::lap::{self, Lap, Running};
+use super::lap::{Lap, Running};
 use super::pairs::{Key, PAIR_BYTES, Pairs, Value, fold, just_below};
 use super::store::{Answer, Fault, Reader, Settings, Store, Way};
 use crate::data::{Choice, Distribution, fold_bytes};
 use crate::job::{Durability, Figures, Job, Life, Orders, Outcome, Report, StoreStep as Step};
-use crate::usage;
+use crate::{latency, usage};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -420,9 +420,9 @@ impl<S: Store> Arm<'_, S> {
         let shares: Vec<Vec<_>> = (0..threads).map(|_| (0..own).map(|_| pairs.add()).collect()).collect();
         let ready = Barrier::new(threads as usize + 1);
         let mut running = Running::start(&self.orders.directory)?;
-        let mut each = lap::histogram()?;
+        let mut each = latency::histogram();
         let write = |share: &[(Key, Value)]| -> Answer<_> {
-            let mut each = lap::histogram()?;
+            let mut each = latency::histogram();
             ready.wait();
             for (key, value) in share {
                 let start = Instant::now();

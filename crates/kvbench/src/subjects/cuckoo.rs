@@ -234,8 +234,6 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Ma
         Some(see(self.buckets[at].pairs[slot].1.show()))
     }
 
-    fn scan(&self, _: K::Key<'_>, _: usize, _: impl FnMut(K::Found<'_>, K::Value<'_>)) {}
-
     #[inline]
     fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
         for bucket in &self.buckets {

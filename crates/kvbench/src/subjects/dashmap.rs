@@ -1,6 +1,6 @@
 //! dashmap's `DashMap`: sharded hashbrown tables, each with a readers-writer lock.
 
-use super::{Pages, Reader, Subject, Writer};
+use super::{Reader, Subject, Writer};
 use crate::data::{KeyForm, Kind, ValueForm};
 use crate::hashes::{By, HashFunction};
 use dashmap::DashMap;
@@ -11,12 +11,7 @@ pub(crate) struct Map<A, B, H>(DashMap<A, B, By<H>>);
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
     const ORDERED: bool = false;
     const RETAINS: bool = true;
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a Self;
-
-    fn build(_: Pages) -> Result<Self, String> {
-        Ok(Map(DashMap::default()))
-    }
+    super::shared_by_itself!(|_| Ok(Map(DashMap::default())));
 
     fn reserve(&mut self, keys: usize) -> bool {
         self.0 = DashMap::with_capacity_and_hasher(keys, By::default());
@@ -26,18 +21,6 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Ma
     fn retain(&mut self, mut keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {
         self.0.retain(|key, value| keep(key.found(), value.show()));
     }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &Self {
-        self
-    }
-
-    fn shared_writer(&self) -> Option<&Self> {
-        Some(self)
-    }
 }
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Map<A, B, H> {
@@ -45,8 +28,6 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Ma
     fn get<R>(&self, key: K::Key<'_>, see: impl FnOnce(K::Value<'_>) -> R) -> Option<R> {
         self.0.get(K::query(&key)).map(|pair| see(pair.value().show()))
     }
-
-    fn scan(&self, _: K::Key<'_>, _: usize, _: impl FnMut(K::Found<'_>, K::Value<'_>)) {}
 
     #[inline]
     fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {

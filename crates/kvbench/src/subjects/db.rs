@@ -8,29 +8,18 @@ use std::ops::ControlFlow;
 /// A store in memory.
 pub(crate) struct Database(Db);
 
+impl Database {
+    fn open(pages: Pages) -> Result<Self, String> {
+        let db = Db::builder().pages(pages.into()).open("memory:").map_err(|error| error.to_string())?;
+        Ok(Database(db))
+    }
+}
+
 impl<K: Kind> Subject<K> for Database {
     const BATCHED: bool = true;
     const BACK: bool = true;
     const RETAINS: bool = true;
-    type Reader<'a> = &'a Database;
-    type Writer<'a> = &'a Database;
-
-    fn build(pages: Pages) -> Result<Self, String> {
-        let db = Db::builder().pages(pages.into()).open("memory:").map_err(|error| error.to_string())?;
-        Ok(Database(db))
-    }
-
-    fn reader(&self) -> &Database {
-        self
-    }
-
-    fn writer(&mut self) -> &Database {
-        self
-    }
-
-    fn shared_writer(&self) -> Option<&Database> {
-        Some(self)
-    }
+    super::shared_by_itself!(Database::open);
 
     fn retain(&mut self, mut keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {
         let scanned = self.0.scan(.., |key, value| {

@@ -114,10 +114,6 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Writer<K> for &mut Map<A, B> {
     fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
         self.gathered.push(A::own(key), B::own(value));
     }
-
-    fn remove(&mut self, _: K::Key<'_>) -> bool {
-        false
-    }
 }
 
 #[cfg(test)]

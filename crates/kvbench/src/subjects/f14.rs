@@ -225,8 +225,6 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction, T: Tags> Reader<K
         Some(see(self.chunks[at].pairs[slot].1.show()))
     }
 
-    fn scan(&self, _: K::Key<'_>, _: usize, _: impl FnMut(K::Found<'_>, K::Value<'_>)) {}
-
     #[inline]
     fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
         for chunk in &self.chunks {

@@ -22,14 +22,8 @@ fn options(pages: Pages) -> Options {
     Options { pages: pages.into(), ..Options::default() }
 }
 
-impl<K: Kind, const VECTORS: bool> Subject<K> for Indexed<VECTORS> {
-    const BATCHED: bool = true;
-    const BACK: bool = true;
-    const RETAINS: bool = true;
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a Self;
-
-    fn build(pages: Pages) -> Result<Self, String> {
+impl<const VECTORS: bool> Indexed<VECTORS> {
+    fn open(pages: Pages) -> Result<Self, String> {
         if !VECTORS {
             // This process has no other index.
             forrest_index::use_portable_search();
@@ -38,18 +32,13 @@ impl<K: Kind, const VECTORS: bool> Subject<K> for Indexed<VECTORS> {
         let tree = index.create_tree().map_err(|error| error.to_string())?;
         Ok(Indexed { index, tree })
     }
+}
 
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &Self {
-        self
-    }
-
-    fn shared_writer(&self) -> Option<&Self> {
-        Some(self)
-    }
+impl<K: Kind, const VECTORS: bool> Subject<K> for Indexed<VECTORS> {
+    const BATCHED: bool = true;
+    const BACK: bool = true;
+    const RETAINS: bool = true;
+    super::shared_by_itself!(Self::open);
 
     fn retain(&mut self, mut keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {
         self.tree.scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward, |key, value| {

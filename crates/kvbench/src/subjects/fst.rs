@@ -2,7 +2,7 @@
 //! maps a key to its number in the order of keys, which compresses best, and the values are in an array.
 
 use super::gathered::Gathered;
-use super::{Pages, Reader, Subject, Writer};
+use super::{Reader, Subject, Writer};
 use crate::data::{Kind, ValueForm};
 use fst::{IntoStreamer, Streamer};
 use std::mem;
@@ -24,21 +24,7 @@ impl<B: Default> Map<B> {
 
 impl<K: Kind, B: ValueForm<K>> Subject<K> for Map<B> {
     const STATIC: bool = true;
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a mut Self;
-
-    fn build(_: Pages) -> Result<Self, String> {
-        let keys = fst::Map::default();
-        Ok(Map { keys, values: Vec::new(), gathered: Gathered::new() })
-    }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &mut Self {
-        self
-    }
+    super::by_itself!(Map { keys: fst::Map::default(), values: Vec::new(), gathered: Gathered::new() });
 
     fn settle(&mut self) {
         let mut gathered = mem::replace(&mut self.gathered, Gathered::new());
@@ -84,9 +70,5 @@ impl<K: Kind, B: ValueForm<K>> Writer<K> for &mut Map<B> {
     #[inline]
     fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
         self.gathered.push(K::key_bytes(key).as_ref().to_vec(), B::own(value));
-    }
-
-    fn remove(&mut self, _: K::Key<'_>) -> bool {
-        false
     }
 }

@@ -176,10 +176,6 @@ impl Reader<Counters> for &Ways {
         found
     }
 
-    fn scan(&self, _: u64, _: usize, _: impl FnMut(u64, &[u8])) {
-        unreachable!("only single keys are asked for");
-    }
-
     fn iterate(&self, _: impl FnMut(u64, &[u8])) {
         unreachable!("only single keys are asked for");
     }

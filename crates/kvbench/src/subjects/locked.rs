@@ -1,6 +1,6 @@
 //! A single-writer structure with one readers-writer lock around it, as a program with several threads would use it.
 
-use super::{Pages, Reader, Subject, Writer};
+use super::{Reader, Subject, Writer};
 use crate::data::Kind;
 use std::sync::{PoisonError, RwLock};
 
@@ -10,30 +10,7 @@ pub(crate) struct Locked<S>(RwLock<S>);
 impl<K: Kind, S: Subject<K>> Subject<K> for Locked<S> {
     const ORDERED: bool = S::ORDERED;
     const BACK: bool = S::BACK;
-    type Reader<'a>
-        = &'a Self
-    where
-        S: 'a;
-    type Writer<'a>
-        = &'a Self
-    where
-        S: 'a;
-
-    fn build(pages: Pages) -> Result<Self, String> {
-        S::build(pages).map(|subject| Locked(RwLock::new(subject)))
-    }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &Self {
-        self
-    }
-
-    fn shared_writer(&self) -> Option<&Self> {
-        Some(self)
-    }
+    super::shared_by_itself!(|pages| S::build(pages).map(|subject| Locked(RwLock::new(subject))));
 }
 
 impl<K: Kind, S: Subject<K>> Reader<K> for &Locked<S> {

@@ -111,32 +111,53 @@ impl Pages {
     }
 }
 
-/// The part of [`Subject`] that is the same for all structures that read and write by themselves: what a new one is.
-macro_rules! by_itself {
-    ($new:expr) => {
+/// The part of [`Subject`] that is the same for all structures whose references read and write: the kind of reference
+/// that writes, and how one is built on the pages that are asked for.
+macro_rules! by_reference {
+    (($($writer:tt)+) $build:expr) => {
         type Reader<'a>
             = &'a Self
         where
             Self: 'a;
         type Writer<'a>
-            = &'a mut Self
+            = &'a $($writer)+
         where
             Self: 'a;
 
-        fn build(_: $crate::subjects::Pages) -> Result<Self, String> {
-            Ok($new)
+        fn build(pages: $crate::subjects::Pages) -> Result<Self, String> {
+            $build(pages)
         }
 
         fn reader(&self) -> &Self {
             self
         }
 
-        fn writer(&mut self) -> &mut Self {
+        fn writer(&mut self) -> & $($writer)+ {
             self
         }
     };
 }
+pub(crate) use by_reference;
+
+/// [`by_reference`] for structures that one writes at a time: what a new one is.
+macro_rules! by_itself {
+    ($new:expr) => {
+        $crate::subjects::by_reference!((mut Self) |_| Ok($new));
+    };
+}
 pub(crate) use by_itself;
+
+/// [`by_reference`] for structures that several write at a time: how one is built.
+macro_rules! shared_by_itself {
+    ($build:expr) => {
+        $crate::subjects::by_reference!((Self) $build);
+
+        fn shared_writer(&self) -> Option<&Self> {
+            Some(self)
+        }
+    };
+}
+pub(crate) use shared_by_itself;
 
 /// A structure that can be measured.
 pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
@@ -202,8 +223,8 @@ pub(crate) trait Reader<K: Kind> {
     /// Shows the value of a key to `see`.
     fn get<R>(&self, key: K::Key<'_>, see: impl FnOnce(K::Value<'_>) -> R) -> Option<R>;
 
-    /// Shows up to `count` pairs from `from` on, in order.
-    fn scan(&self, from: K::Key<'_>, count: usize, see: impl FnMut(K::Found<'_>, K::Value<'_>));
+    /// Shows up to `count` pairs from `from` on, in order. Only called if [`Subject::ORDERED`].
+    fn scan(&self, _from: K::Key<'_>, _count: usize, _see: impl FnMut(K::Found<'_>, K::Value<'_>)) {}
 
     /// Shows all pairs, in order.
     fn iterate(&self, see: impl FnMut(K::Found<'_>, K::Value<'_>));
@@ -225,6 +246,8 @@ pub(crate) trait Reader<K: Kind> {
 pub(crate) trait Writer<K: Kind> {
     /// Maps the key to the value, whether or not it was there.
     fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>);
-    /// Removes the key; true if it was there.
-    fn remove(&mut self, key: K::Key<'_>) -> bool;
+    /// Removes the key; true if it was there. Not called if [`Subject::STATIC`].
+    fn remove(&mut self, _key: K::Key<'_>) -> bool {
+        false
+    }
 }

@@ -50,8 +50,6 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for Ses
         self.0.get(K::query(&key)).map(|value| see(value.show()))
     }
 
-    fn scan(&self, _: K::Key<'_>, _: usize, _: impl FnMut(K::Found<'_>, K::Value<'_>)) {}
-
     #[inline]
     fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
         self.0.iter().for_each(|(key, value)| see(key.found(), value.show()));

@@ -159,10 +159,6 @@ impl Writer<U64> for &mut Map {
     fn insert(&mut self, key: u64, value: u64) {
         self.gathered.push(key, value);
     }
-
-    fn remove(&mut self, _: u64) -> bool {
-        false
-    }
 }
 
 #[cfg(test)]

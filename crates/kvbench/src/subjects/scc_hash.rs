@@ -1,7 +1,7 @@
 //! scc's `HashMap`: a concurrent table with a lock for each bucket, which grows without blocking other threads.
 //! Insertions use `upsert`, because `insert` refuses a key that is present.
 
-use super::{Pages, Reader, Subject, Writer};
+use super::{Reader, Subject, Writer};
 use crate::data::{KeyForm, Kind, ValueForm};
 use crate::hashes::{By, HashFunction};
 use scc::HashMap;
@@ -12,12 +12,7 @@ pub(crate) struct Map<A, B, H: HashFunction>(HashMap<A, B, By<H>>);
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
     const ORDERED: bool = false;
     const RETAINS: bool = true;
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a Self;
-
-    fn build(_: Pages) -> Result<Self, String> {
-        Ok(Map(HashMap::with_hasher(By::default())))
-    }
+    super::shared_by_itself!(|_| Ok(Map(HashMap::with_hasher(By::default()))));
 
     fn reserve(&mut self, keys: usize) -> bool {
         self.0 = HashMap::with_capacity_and_hasher(keys, By::default());
@@ -27,18 +22,6 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Ma
     fn retain(&mut self, mut keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {
         self.0.retain_sync(|key, value| keep(key.found(), value.show()));
     }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &Self {
-        self
-    }
-
-    fn shared_writer(&self) -> Option<&Self> {
-        Some(self)
-    }
 }
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Map<A, B, H> {
@@ -46,8 +29,6 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Ma
     fn get<R>(&self, key: K::Key<'_>, see: impl FnOnce(K::Value<'_>) -> R) -> Option<R> {
         self.0.read_sync(K::query(&key), |_, value| see(value.show()))
     }
-
-    fn scan(&self, _: K::Key<'_>, _: usize, _: impl FnMut(K::Found<'_>, K::Value<'_>)) {}
 
     #[inline]
     fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {

@@ -1,7 +1,7 @@
 //! crossbeam-skiplist's `SkipMap`: lock-free. It pins an epoch inside each call, so there is nothing for a
 //! reader to hold.
 
-use super::{Pages, Reader, Subject, Writer};
+use super::{Reader, Subject, Writer};
 use crate::data::{KeyForm, Kind, ValueForm};
 use crossbeam_skiplist::SkipMap;
 use std::ops::Bound;
@@ -12,12 +12,7 @@ pub(crate) struct Map<A, B>(SkipMap<A, B>);
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
     const BACK: bool = true;
     const RETAINS: bool = true;
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a Self;
-
-    fn build(_: Pages) -> Result<Self, String> {
-        Ok(Map(SkipMap::new()))
-    }
+    super::shared_by_itself!(|_| Ok(Map(SkipMap::new())));
 
     fn retain(&mut self, mut keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {
         for entry in self.0.iter() {
@@ -25,18 +20,6 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
                 entry.remove();
             }
         }
-    }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &Self {
-        self
-    }
-
-    fn shared_writer(&self) -> Option<&Self> {
-        Some(self)
     }
 }
 

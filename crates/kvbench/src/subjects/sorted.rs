@@ -86,8 +86,4 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, S: Search<K, A>> Writer<K> for &mu
     fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
         self.gathered.push(A::own(key), B::own(value));
     }
-
-    fn remove(&mut self, _: K::Key<'_>) -> bool {
-        false
-    }
 }

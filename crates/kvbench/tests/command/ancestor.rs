@@ -1,6 +1,6 @@
 //! The ancestor's command line, as its README has it.
 
-use super::{kvbench, text};
+use super::{kvbench, text, words};
 use serde_json::Value;
 
 /// Words, converted as the ancestor's worked example does it; the binary file.
@@ -16,20 +16,7 @@ fn converted(directory: &std::path::Path, words: usize) -> String {
 fn the_worked_example_prints_one_json_object() {
     let directory = tempfile::tempdir().unwrap();
     let bin = converted(directory.path(), 3000);
-    let output = kvbench(&[
-        "-f",
-        &bin,
-        "-F",
-        "bin-text",
-        "-d",
-        "cuckoo",
-        "-h",
-        "xxhash:XX3_64bits",
-        "-r",
-        "3",
-        "-R",
-        "2",
-    ]);
+    let output = kvbench(&words("-F bin-text -d cuckoo -h xxhash:XX3_64bits -r 3 -R 2", &["-f", &bin]));
     let (out, error) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{out}{error}");
     assert_eq!(error, format!("loading '{bin}'\n000000000 bytes left\n"));

@@ -1,18 +1,10 @@
 //! Data sets as files, as a user makes and looks into them.
 
-use super::{kvbench, text};
+use super::{done, kvbench, text};
 use forrest_testing::sized;
 use serde_json::Value;
 use std::path::Path;
 use tempfile::TempDir;
-
-/// Runs the command, which must do well, and returns what it printed.
-fn done(arguments: &[&str]) -> String {
-    let output = kvbench(arguments);
-    let (out, error) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success() && error.is_empty(), "{arguments:?}: {out}{error}");
-    out
-}
 
 /// Runs the command, which must fail, and returns its message.
 fn refused(arguments: &[&str]) -> String {

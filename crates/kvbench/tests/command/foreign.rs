@@ -1,6 +1,6 @@
 //! Structures in C, in Perl and of a program of one's own: the examples, as they are and with faults.
 
-use crate::{kvbench, records, scratch, text};
+use crate::{done, kvbench, records, scratch, text, words};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -65,19 +65,8 @@ fn a_library_in_c_is_measured_beside_the_others() {
     let library = library.to_str().unwrap();
     let subjects = format!("btreemap,{library},{library}:array");
     let json_text = json.to_str().unwrap();
-    let output = kvbench(&[
-        "memory",
-        "--quick",
-        "-n",
-        "3000",
-        "--subjects",
-        &subjects,
-        "--json",
-        json_text,
-        "--no-sweep",
-    ]);
-    let out = text(&output.stdout);
-    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    let out =
+        done(&words("memory --quick -n 3000 --no-sweep", &["--subjects", &subjects, "--json", json_text]));
     assert!(out.contains("u64: 2 subjects agree") && out.contains("strings: 2 subjects agree"), "{out}");
     let records = records(&json);
     let of = |subject: &str| {
@@ -271,9 +260,7 @@ fn a_source_without_a_package_is_built_and_measured() {
     let subjects = format!("{file}:f14-value,{file}:f14-fast");
     assert!(out.contains(&format!("--subjects {subjects},forrest,btreemap")), "{out}");
     let subjects = format!("{subjects},btreemap");
-    let output = kvbench(&["memory", "--quick", "-n", "2000", "--no-sweep", "--subjects", &subjects]);
-    let out = text(&output.stdout);
-    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    let out = done(&["memory", "--quick", "-n", "2000", "--no-sweep", "--subjects", &subjects]);
     assert!(out.contains("u64: 3 subjects agree") && out.contains("strings: 3 subjects agree"), "{out}");
 
     // What the compiler says is shown, and what the source needs; the library stays as it was.

@@ -1,6 +1,6 @@
 //! The scenarios of `kvbench pressure`, tiny: each prints its lines, is recorded and has its goals judged.
 
-use crate::{kvbench, records, scratch, text};
+use crate::{done, kvbench, records, scratch, text};
 
 /// A scenario, and figures that it has.
 const SCENARIOS: [(&str, &[&str]); 10] = [
@@ -86,7 +86,7 @@ fn mixes_are_done_by_several_threads_and_checked() {
 
 #[test]
 fn a_scenario_is_chosen_by_its_name_and_its_sizes_by_options() {
-    let output = kvbench(&[
+    let out = done(&[
         "pressure",
         "deletes",
         "--subjects",
@@ -99,8 +99,6 @@ fn a_scenario_is_chosen_by_its_name_and_its_sizes_by_options() {
         "--memtable",
         "128K",
     ]);
-    let out = text(&output.stdout);
-    assert!(output.status.success(), "{out}{}", text(&output.stderr));
     assert!(out.contains("\npressure deletes, 3K pairs, memtables of 128 KiB"), "{out}");
     assert!(out.contains("\n90 % deleted, idle, MiB") && !out.contains("pressure queue"), "{out}");
 }

@@ -1,0 +1,158 @@
+//! What the commands that run arms have in common: a runner, a record, a count of failures; rounds in turning order;
+//! and the comparison of what the arms showed.
+
+use crate::job::{Figures, Outcome};
+use crate::options::MallocPages;
+use crate::record::Run;
+use crate::runner::Runner;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// A run of arms.
+pub(crate) struct Bench {
+    /// Starts the arms.
+    pub(crate) runner: Runner,
+    /// Keeps what they measured.
+    pub(crate) record: Run,
+    /// Subjects that were wrong or broke.
+    pub(crate) failures: usize,
+}
+
+/// Subjects with their figures, round by round.
+pub(crate) type Rounds<W> = Vec<(W, Vec<Figures>)>;
+
+impl Bench {
+    /// A run that begins now and is appended to the file `json`, with these options; see [`Runner::new`].
+    pub(crate) fn begin(
+        json: Option<&Path>,
+        options: Value,
+        malloc_pages: MallocPages,
+        arms: usize,
+    ) -> io::Result<Bench> {
+        let record = Run::begin(json, options)?;
+        Ok(Bench { runner: Runner::new(malloc_pages, arms)?, record, failures: 0 })
+    }
+
+    /// The figures of an arm. If it has none, the reason is printed after `who` and recorded with `content`; a wrong
+    /// result counts as a failure.
+    pub(crate) fn figures(
+        &mut self,
+        out: &mut impl Write,
+        who: &str,
+        content: Value,
+        end: Outcome,
+    ) -> io::Result<Option<Figures>> {
+        self.leave(out, who, content, &end)?;
+        Ok(end.measured().ok())
+    }
+
+    /// As [`Bench::figures`], and leaves the figures where they are.
+    pub(crate) fn leave(
+        &mut self,
+        out: &mut impl Write,
+        who: &str,
+        mut content: Value,
+        end: &Outcome,
+    ) -> io::Result<()> {
+        let (what, why, failed) = match end {
+            Outcome::Figures(_) => return Ok(()),
+            Outcome::Left(why) => ("left out", why, false),
+            Outcome::Failed(why) => ("FAILED", why, true),
+        };
+        self.failures += usize::from(failed);
+        writeln!(out, "{who}: {what}: {why}")?;
+        content["failed"] = json!(failed);
+        content["why"] = json!(why);
+        self.record.append("left_out", &content)
+    }
+}
+
+/// Runs an arm of each subject in each round. The order is reversed in every other round, so that a drift of the
+/// machine favours no subject. A subject that failed once gets no figures; one that has none of a round has no later
+/// rounds.
+pub(crate) fn rounds<W: Copy>(
+    subjects: impl IntoIterator<Item = W>,
+    rounds: u16,
+    mut arm: impl FnMut(W) -> io::Result<Outcome>,
+) -> io::Result<Rounds<W>> {
+    let mut all: Rounds<W> = subjects.into_iter().map(|subject| (subject, Vec::new())).collect();
+    for round in 0..usize::from(rounds) {
+        for place in 0..all.len() {
+            let at = if round % 2 == 0 { place } else { all.len() - 1 - place };
+            let (subject, measured) = &mut all[at];
+            if measured.len() < round {
+                continue;
+            }
+            match arm(*subject)? {
+                Outcome::Figures(figures) => measured.push(*figures),
+                Outcome::Failed(_) => measured.clear(),
+                Outcome::Left(_) => {}
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The arms whose sums differ from those of most others, each with what to say of it. `counts` chooses the sums that
+/// all must share.
+pub(crate) fn odd_ones<W: Copy>(all: &Rounds<W>, counts: impl Fn(W, &str) -> bool) -> Vec<(W, String)> {
+    let sums = all.iter().flat_map(|(subject, rounds)| rounds.iter().map(move |of| (*subject, &of.sums)));
+    let mut steps: BTreeMap<&str, Vec<(W, u64)>> = BTreeMap::new();
+    for (subject, sums) in sums {
+        for (step, sum) in sums.iter().filter(|(step, _)| counts(subject, step)) {
+            steps.entry(step).or_default().push((subject, *sum));
+        }
+    }
+    let mut odd = Vec::new();
+    for (step, sums) in steps {
+        let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
+        sums.iter().for_each(|(_, sum)| *votes.entry(*sum).or_default() += 1);
+        let Some((&right, _)) = votes.iter().max_by_key(|(_, votes)| **votes) else { continue };
+        let wrong = sums.into_iter().filter(|(_, sum)| *sum != right);
+        odd.extend(wrong.map(|(subject, sum)| {
+            (subject, format!("{step}: what it showed sums to {sum:x}, that of most to {right:x}"))
+        }));
+    }
+    odd
+}
+
+/// The sums of the last round, for a record: as text, since the numbers of JSON readers are rarely 64 bits wide.
+pub(crate) fn sums(rounds: &[Figures]) -> BTreeMap<String, String> {
+    let sums = rounds.last().map(|last| &last.sums).into_iter().flatten();
+    sums.map(|(name, sum)| (name.clone(), format!("{sum:x}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn showed(sum: u64) -> Outcome {
+        Figures { sums: BTreeMap::from([("scan".to_owned(), sum)]), ..Figures::default() }.into()
+    }
+
+    #[test]
+    fn rounds_turn_and_end_with_the_first_that_fails() {
+        let mut order = String::new();
+        let measured = rounds(['a', 'b', 'c'], 3, |subject| {
+            order.push(subject);
+            Ok(match (subject, order.len()) {
+                ('b', 4..) => Outcome::Failed("wrong".to_owned()),
+                ('c', _) => Outcome::Left("too large".to_owned()),
+                _ => showed(1),
+            })
+        });
+        let counts: Vec<_> = measured.unwrap().into_iter().map(|(of, rounds)| (of, rounds.len())).collect();
+        assert_eq!((order.as_str(), &counts[..]), ("abcbaa", &[('a', 3), ('b', 0), ('c', 0)][..]));
+    }
+
+    #[test]
+    fn those_that_differ_from_most_are_odd() {
+        let mut sums = [7, 9, 7, 8].into_iter();
+        let measured = rounds(['a', 'b', 'c', 'x'], 1, |_| Ok(showed(sums.next().unwrap()))).unwrap();
+        let odd = odd_ones(&measured, |of, step| of != 'x' && step == "scan");
+        assert_eq!(odd, [('b', "scan: what it showed sums to 9, that of most to 7".to_owned())]);
+        assert_eq!(super::sums(&measured[0].1)["scan"], "7");
+    }
+}
