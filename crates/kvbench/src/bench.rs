@@ -1,10 +1,13 @@
 //! What the commands that run arms have in common: a runner, a record, a count of failures; rounds in turning order;
 //! and the comparison of what the arms showed.
 
-use crate::job::{Figures, Outcome};
+use crate::cap::Cap;
+use crate::data::Walk;
+use crate::job::{Figures, Job, Outcome};
 use crate::options::MallocPages;
 use crate::record::Run;
 use crate::runner::Runner;
+use crate::sizes;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -33,6 +36,17 @@ impl Bench {
     ) -> io::Result<Bench> {
         let record = Run::begin(json, options)?;
         Ok(Bench { runner: Runner::new(malloc_pages, arms)?, record, failures: 0 })
+    }
+
+    /// Does an arm, in the group of `cap` if there is one. An arm that is killed for its memory is left out.
+    pub(crate) fn arm_within(&mut self, cap: Option<&Cap>, mut job: Job) -> Outcome {
+        job.group = cap.map(|cap| cap.group().to_owned());
+        let before = cap.map(Cap::killed);
+        let end = self.runner.arm(&job, &Walk::default());
+        match cap.filter(|cap| Some(cap.killed()) > before) {
+            Some(cap) => Outcome::Left(format!("it needs more memory than {}", sizes::text(cap.bytes()))),
+            None => end,
+        }
     }
 
     /// The figures of an arm. If it has none, the reason is printed after `who` and recorded with `content`; a wrong

@@ -66,6 +66,11 @@ impl Cap {
         &self.group
     }
 
+    /// Its limit, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Number of processes in the group that the OOM killer killed.
     pub(crate) fn killed(&self) -> u64 {
         let count = |name: &&str| {

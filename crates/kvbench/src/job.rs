@@ -44,6 +44,9 @@ pub(crate) struct Job {
     pub(crate) pages: Pages,
     /// Memory that must stay free, in bytes.
     pub(crate) margin_bytes: u64,
+    /// The control group that limits the memory of the process; omitted if there is none. Only stores join it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<PathBuf>,
     /// Whether threads are pinned to CPUs.
     pub(crate) pin: bool,
     /// The clock that loops of one thread are measured with.
@@ -115,6 +118,7 @@ impl Job {
             asked: Asked::default(),
             pages: Pages::Auto,
             margin_bytes: 0,
+            group: None,
             pin: false,
             clock: Clock::Wall,
             slowdown: 0.0,
@@ -298,9 +302,6 @@ pub(crate) struct Orders {
     pub(crate) directory: PathBuf,
     /// Memory for all of the store, in bytes.
     pub(crate) budget_bytes: u64,
-    /// The control group that limits the memory of the arm; omitted if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) group: Option<PathBuf>,
     /// The durability of its writes.
     #[serde(default)]
     pub(crate) durability: Durability,

@@ -250,6 +250,10 @@ pub(crate) struct Pressure {
     /// Size of the cache [default: 256M, in headline 244M]
     #[arg(long, value_parser = bytes, value_name = "BYTES")]
     pub(crate) cache: Option<u64>,
+    /// Memory that the process of a store may have at all, the page cache of its files included; a store that needs
+    /// more is left out. By a control group, for which root is needed
+    #[arg(long, value_parser = bytes, value_name = "BYTES")]
+    pub(crate) memory: Option<u64>,
     /// Rounds: each runs every store once, in turning order; the figures are medians
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) rounds: u16,

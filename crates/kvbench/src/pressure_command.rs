@@ -4,13 +4,14 @@
 //! Each store does a scenario in processes and a directory of its own, which is removed then.
 
 use crate::bench::{self, Bench};
-use crate::data::Walk;
+use crate::cap::Cap;
 use crate::goals;
 use crate::job::{Figures, Job, Outcome, Part, PressureOrders, Scenario, Task};
 use crate::options::{MallocPages, Pressure};
 use crate::pressure_report::{self, Row, Sizes};
 use crate::record::{Figure, Goal};
 use crate::runner;
+use crate::sizes;
 use crate::stores::{FORREST, StoreEntry, not_compiled, pairs};
 use crate::workplace::Workplace;
 use clap::ValueEnum;
@@ -92,6 +93,8 @@ impl Plan {
 struct Pressing<'a> {
     options: &'a Pressure,
     directory: Workplace,
+    /// What limits the memory of the arms, if anything does.
+    cap: Option<Cap>,
     bench: Bench,
     /// Stores that were reported as not compiled in.
     missing: BTreeSet<&'static str>,
@@ -103,21 +106,27 @@ pub(crate) fn run(options: &Pressure) -> io::Result<bool> {
     let bounds: Vec<_> = all.iter().copied().filter(|scenario| scenario.mix().is_none()).collect();
     let scenarios = if options.scenarios.is_empty() { &bounds } else { &options.scenarios };
     let plans: Vec<_> = scenarios.iter().map(|scenario| Plan::new(*scenario, options)).collect();
-    let directory = Workplace::new(options.directory.as_deref())?;
+    let cap = options.memory.map(Cap::new).transpose()?;
+    let directory = Workplace::with_group(options.directory.as_deref(), cap.as_ref().map(Cap::group))?;
     let kept = json!({
         "seed": options.seed, "rounds": options.rounds, "seconds": options.seconds, "quick": options.quick,
         "threads": options.threads, "rate": options.rate, "warm_up": options.warm_up,
+        "memory_bytes": options.memory,
         "scenarios": scenarios, "key_bytes": pairs::KEY_BYTES, "value_bytes": pairs::VALUE_BYTES,
     });
     let bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System, 0)?;
-    Pressing { options, directory, bench, missing: BTreeSet::new() }.run(&plans)
+    Pressing { options, directory, cap, bench, missing: BTreeSet::new() }.run(&plans)
 }
 
 impl Pressing<'_> {
     fn run(mut self, plans: &[Plan]) -> io::Result<bool> {
         let mut out = io::stdout();
         let what = format!(
-            "pairs of 16 + 100 random bytes, nothing compressed, writes survive the process, in {}",
+            "pairs of 16 + 100 random bytes, nothing compressed, writes survive the process{}, in {}",
+            self.options.memory.map_or_else(String::new, |memory| format!(
+                ", at most {} of memory for a store with the page cache of its files",
+                sizes::text(memory)
+            )),
             self.directory.within().display()
         );
         self.bench.record.print_head(&mut out, "pressure", self.options.seed, Some(&what))?;
@@ -211,7 +220,7 @@ impl Pressing<'_> {
             },
         };
         let job = Job { seed: self.options.seed, ..Job::of(Task::Pressure(orders), store, plan.sizes.keys) };
-        self.bench.runner.arm(&job, &Walk::default())
+        self.bench.arm_within(self.cap.as_ref(), job)
     }
 
     /// Reports why a store has no figures; a wrong result counts as a failure.

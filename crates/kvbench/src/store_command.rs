@@ -4,7 +4,6 @@
 
 use crate::bench::{self, Bench};
 use crate::cap::Cap;
-use crate::data::Walk;
 use crate::job::{Durability, Figures, Job, Life, Orders, Outcome, StoreStep as Step, TIMELINE_MS, Task};
 use crate::options::{MallocPages, Stores};
 use crate::record::Figure;
@@ -192,7 +191,6 @@ impl Measuring<'_> {
         let orders = Orders {
             directory: directory.to_owned(),
             budget_bytes: options.budget,
-            group: self.cap.as_ref().map(|cap| cap.group().to_owned()),
             durability: who.durability(),
             life,
             synced: options.synced,
@@ -203,13 +201,7 @@ impl Measuring<'_> {
             probes: options.probes,
             ..Job::of(Task::Store(orders), who.entry.name, keys)
         };
-        let killed = || self.cap.as_ref().map_or(0, Cap::killed);
-        let before = killed();
-        let end = self.bench.runner.arm(&job, &Walk::default());
-        match options.memory.filter(|_| killed() > before) {
-            Some(memory) => Outcome::Left(format!("it needs more memory than {}", sizes::text(memory))),
-            None => end,
-        }
+        self.bench.arm_within(self.cap.as_ref(), job)
     }
 
     /// Reports why a store has no figures; a wrong result counts as a failure.

@@ -163,11 +163,11 @@ pub(crate) fn dispatch(job: &Job, report: Report<'_>) -> Outcome {
         Some(Err(feature)) => return Outcome::Left(not_compiled(feature)),
         None => return Outcome::Left("there is no such store".to_owned()),
     };
+    if let Some(Err(error)) = job.group.as_deref().map(cap::join) {
+        return Outcome::Left(format!("its memory cannot be limited: {error}"));
+    }
     match (&job.task, run.pressure) {
-        (Task::Store(orders), _) => match orders.group.as_deref().map(cap::join) {
-            Some(Err(error)) => Outcome::Left(format!("its memory cannot be limited: {error}")),
-            _ => (run.arm)(job, orders, report),
-        },
+        (Task::Store(orders), _) => (run.arm)(job, orders, report),
         (Task::Pressure(orders), Some(pressure)) => pressure(job, orders, report),
         _ => Outcome::Left("not a job for this store".to_owned()),
     }

@@ -41,7 +41,7 @@ pub(crate) fn run<S: Store>(job: &Job, orders: &Orders, report: Report<'_>) -> O
         let budget = orders.budget_bytes as usize;
         let settings = Settings {
             // Where there is a limit, what a store takes beyond its budget is missing in the page cache.
-            is_strict: orders.group.is_some(),
+            is_strict: job.group.is_some(),
             ..Settings::shared_out(&orders.directory, budget, orders.durability)
         };
         let (pairs, start) = (Pairs::new(job.seed), Instant::now());

@@ -90,7 +90,6 @@ fn end_of_life<const HOW: u8>(life: Life, durability: Durability, steps: &[Step]
     let orders = Orders {
         directory: directory.path().to_owned(),
         budget_bytes: 1 << 24,
-        group: None,
         durability,
         life,
         synced: 10,
