@@ -17,8 +17,8 @@
  * - Null pointers to results, null bytes of a length above 0, and lengths above the limits are errors. A function that fails
  *   sets its results to null or 0.
  * - Many threads may use a forrest_db at once, and read a forrest_value at once. A forrest_batch, a forrest_transaction, a
- *   forrest_options and a forrest_iter may move between threads, but only one thread at a time may use it: for another thread
- *   the call fails with FORREST_BUSY. Closing a handle waits for the calls that are using it.
+ *   forrest_ingest, a forrest_options and a forrest_iter may move between threads, but only one thread at a time may use it:
+ *   for another thread the call fails with FORREST_BUSY. Closing a handle waits for the calls that are using it.
  * - The library sets no signal handler, and starts no thread before a store on disk is opened. It never ends the
  *   process because of bad input. A defect of the library itself is reported as FORREST_INTERNAL.
  */
@@ -344,6 +344,11 @@
 #define FORREST_CAN_COMPACT 1024
 
 /**
+ * `forrest_ingest_begin`.
+ */
+#define FORREST_CAN_INGEST 2048
+
+/**
  * Changes that are applied at one instant. Only one thread at a time may use a batch.
  */
 typedef struct forrest_batch forrest_batch;
@@ -356,6 +361,15 @@ typedef struct forrest_batch forrest_batch;
  * `forrest_close`, in any order.
  */
 typedef struct forrest_db forrest_db;
+
+/**
+ * Sorted pairs that a keyspace gets at one instant, by `forrest_ingest_finish`. Nobody sees them before. On disk
+ * this is the fastest way to load many pairs: each is written once, to a table, and to no log. Use it for a million
+ * pairs rather than for a thousand: each ingest makes at least one table, and waits for several syncs.
+ *
+ * Only one thread at a time may use an ingest. It keeps the store open.
+ */
+typedef struct forrest_ingest forrest_ingest;
 
 /**
  * A position in the order of keys: at a pair, or at none. Only one thread at a time may use an iterator.
@@ -1170,6 +1184,53 @@ int32_t forrest_transaction_rollback(forrest_transaction *transaction);
 int32_t forrest_transaction_destroy(forrest_transaction *transaction);
 
 /**
+ * Begins an ingest into the keyspace of `db`. Destroy it with `forrest_ingest_destroy`, also after it was finished.
+ *
+ * `FORREST_INVALID_ARGUMENT` if `db` is a snapshot, `FORREST_UNSUPPORTED` if the home has no `FORREST_CAN_INGEST`, or
+ * if the store was opened to be read. `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`.
+ *
+ * # Safety
+ * - `ingest` is null or writable.
+ */
+int32_t forrest_ingest_begin(forrest_db *db,
+                             forrest_ingest **ingest);
+
+/**
+ * Adds a pair. Keys come in ascending order of their bytes, each once.
+ *
+ * `FORREST_INVALID_ARGUMENT` if the key is not greater than the one before (the message names both),
+ * `FORREST_LIMIT` if the key or the value is too long: the pair is left out, and the ingest can go on. After another
+ * error it is of no use any more.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes, and `value` is null or has `value_bytes`.
+ */
+int32_t forrest_ingest_put(forrest_ingest *ingest,
+                           const void *key,
+                           size_t key_bytes,
+                           const void *value,
+                           size_t value_bytes);
+
+/**
+ * Makes all pairs visible at one instant, and writes their number to `*pairs`, unless that is null. They replace the
+ * values that their keys have then. On disk they survive a loss of power when this returns, and so does every change
+ * before. The ingest is of no use afterwards, also after an error.
+ *
+ * An error means that the store has none of the pairs, except `FORREST_STOPPED`: they may be there when the store is
+ * opened again.
+ *
+ * # Safety
+ * - `pairs` is null or writable.
+ */
+int32_t forrest_ingest_finish(forrest_ingest *ingest,
+                              uint64_t *pairs);
+
+/**
+ * Destroys an ingest. Pairs that were not made visible are discarded. Null is ignored.
+ */
+int32_t forrest_ingest_destroy(forrest_ingest *ingest);
+
+/**
  * Creates an iterator, which is not yet at a pair. Destroy it with `forrest_iter_destroy`. It may outlive
  * the handle `db`, and keeps the store open. If `db` is a snapshot, it iterates over the snapshot.
  *
@@ -1400,7 +1461,7 @@ int32_t forrest_refresh(forrest_db *db);
 int32_t forrest_get_stats(const forrest_db *db, forrest_stats *stats, size_t stats_bytes);
 
 /**
- * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_COMPACT`. A
+ * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_INGEST`. A
  * call that needs a missing one fails with `FORREST_UNSUPPORTED`.
  *
  * # Safety

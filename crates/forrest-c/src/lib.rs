@@ -16,6 +16,7 @@
 //! | iter.rs | iterators |
 //! | transaction.rs | transactions |
 //! | batch.rs | batches, and writing them |
+//! | ingest.rs | ingests of sorted pairs |
 //! | salvage.rs | what is intact of a damaged store; moving a log |
 //! | kernel.rs | the stores in the kernel |
 //! | whole.rs | operations on a whole store: sync, verify, statistics |
@@ -35,6 +36,7 @@ pub mod code;
 pub mod db;
 pub mod failure;
 mod handle;
+pub mod ingest;
 pub mod iter;
 pub mod kernel;
 pub mod llds;

@@ -254,8 +254,10 @@ pub const FORREST_CAN_CHECKPOINT: u64 = 256;
 pub const FORREST_CAN_VERIFY: u64 = 512;
 /// `forrest_compact`.
 pub const FORREST_CAN_COMPACT: u64 = 1024;
+/// `forrest_ingest_begin`.
+pub const FORREST_CAN_INGEST: u64 = 2048;
 
-/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_COMPACT`. A
+/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_INGEST`. A
 /// call that needs a missing one fails with `FORREST_UNSUPPORTED`.
 ///
 /// # Safety
@@ -284,6 +286,7 @@ fn bit(capability: Capability) -> u64 {
         Capability::Checkpoint => FORREST_CAN_CHECKPOINT,
         Capability::Verify => FORREST_CAN_VERIFY,
         Capability::Compact => FORREST_CAN_COMPACT,
+        Capability::Ingest => FORREST_CAN_INGEST,
         // A capability that is missing in this list.
         _ => 0,
     }

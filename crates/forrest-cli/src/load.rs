@@ -3,6 +3,10 @@
 //! Lines are applied as they are read, pairs in batches, so that files of any size need constant memory. An error ends
 //! the load and is reported with file, line and column; the lines before it stay loaded. With [`Refused`] such a line
 //! is written to a file, and the load goes on.
+//!
+//! As long as the keys ascend, batches are ingested instead on disk, from the [`BATCHES_BEFORE_INGEST`]th on. An ingest
+//! ends after [`INGEST_BYTES_MAX`], at the end of the pairs of a keyspace, or with the first key that is out of order:
+//! then the load goes on in batches.
 
 use crate::codec::{Format, Item, Left, Mistake, Reader};
 use crate::failure::{Failure, Place};
@@ -10,7 +14,7 @@ use crate::interrupt::{self, Patient};
 use crate::progress::Bar;
 use crate::session::{Answer, Session};
 use crate::term;
-use forrest::{Capability, ErrorKind, Keyspace, Op, Outcome, Swap, WriteBatch};
+use forrest::{Capability, ErrorKind, Ingest, Keyspace, Op, Outcome, Swap, WriteBatch};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -24,6 +28,11 @@ const BAR_BYTES_MIN: u64 = 4 << 20;
 /// Pairs of a batch, and bytes of its keys and values.
 const BATCH_PAIRS_MAX: usize = 1000;
 const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// An ingest waits for several syncs, so it is not for few pairs.
+const BATCHES_BEFORE_INGEST: usize = 16;
+/// Bytes of keys and values of an ingest. If the process is killed, as much is not loaded that was read.
+const INGEST_BYTES_MAX: usize = 256 << 20;
 
 /// The result of a load.
 #[derive(Debug, Clone, Copy)]
@@ -101,6 +110,30 @@ struct Pending {
     numbers: Vec<u64>,
 }
 
+/// Full batches of a keyspace whose keys ascend.
+#[derive(Default)]
+struct Ascending {
+    /// The number of those that were written.
+    batches: usize,
+    /// The last key.
+    last: Option<Vec<u8>>,
+    /// The ingest of the later ones.
+    ingest: Option<Ingest>,
+    /// Bytes of keys and values in it.
+    bytes: usize,
+}
+
+impl Ascending {
+    /// Whether the keys of a batch ascend, from those before on.
+    fn takes(&mut self, batch: &WriteBatch) -> bool {
+        let mut last = self.last.as_deref();
+        let ascends = batch.ops().all(|(_, op)| last.replace(op.key()).is_none_or(|last| last < op.key()));
+        let last = last.map(<[u8]>::to_vec);
+        self.last = last;
+        ascends
+    }
+}
+
 struct Loader<'s, 'n> {
     session: &'s mut Session,
     /// Where the input begins.
@@ -112,6 +145,8 @@ struct Loader<'s, 'n> {
     reader: Reader,
     input: &'n str,
     pending: Pending,
+    /// The pairs that were read, as long as their keys ascend; `None` after that.
+    ascending: Option<Ascending>,
     /// The number of the line being read.
     number: u64,
     changes: u64,
@@ -129,6 +164,9 @@ impl<'s, 'n> Loader<'s, 'n> {
         let first = session.space.clone();
         let (space, reader) = (first.clone(), Reader::new(format));
         let pending = Pending { batch: WriteBatch::new(), space: first.clone(), numbers: Vec::new() };
+        let can_ingest = session.db.capabilities().has(Capability::Ingest)
+            && session.db.capabilities().has(Capability::Persistence);
+        let ascending = can_ingest.then(Ascending::default);
         Loader {
             session,
             first,
@@ -137,6 +175,7 @@ impl<'s, 'n> Loader<'s, 'n> {
             reader,
             input,
             pending,
+            ascending,
             number: 0,
             changes: 0,
             mismatches: 0,
@@ -148,7 +187,7 @@ impl<'s, 'n> Loader<'s, 'n> {
         self.session.changing();
         let read = self.lines(reader, len_bytes);
         // What was read before an error is loaded. A note says so if it stays.
-        let written = self.write_pending();
+        let written = self.end_ingest().and_then(|()| self.write_pending());
         if let Err(failure) = read.and(written) {
             let stays = self.session.db.capabilities().has(Capability::Persistence);
             if stays && self.changes > 0 {
@@ -189,7 +228,9 @@ impl<'s, 'n> Loader<'s, 'n> {
             self.number += 1;
             done_bytes += read as u64;
             if self.number.is_multiple_of(LINES_PER_DRAW) {
-                bar.show(done_bytes, || format!("loading: {}", term::plural(self.changes, "pair", "pairs")));
+                let ingested = self.ascending.as_ref().and_then(|ascending| ascending.ingest.as_ref());
+                let pairs = self.changes + ingested.map_or(0, Ingest::len);
+                bar.show(done_bytes, || format!("loading: {}", term::plural(pairs, "pair", "pairs")));
             }
             let line = line.strip_suffix(b"\n").unwrap_or(&line);
             let taken = match self.reader.line(line) {
@@ -267,6 +308,7 @@ impl<'s, 'n> Loader<'s, 'n> {
         };
         op.borrowed().check().map_err(at)?;
         if !matches!(op, Op::Set { .. }) || *self.pending.space.name() != *space.name() {
+            self.end_ingest()?;
             self.write_pending()?;
             self.pending.space = space.clone();
         }
@@ -281,8 +323,50 @@ impl<'s, 'n> Loader<'s, 'n> {
         batch.on(space).push(op.borrowed());
         numbers.push(self.number);
         if batch.len() >= BATCH_PAIRS_MAX || batch.bytes() >= BATCH_BYTES_MAX {
-            self.write_pending()?;
+            self.write_full()?;
         }
+        Ok(())
+    }
+
+    /// Writes the pairs that wait, or ingests them.
+    fn write_full(&mut self) -> Result<(), Failure> {
+        let Some(ascending) = &mut self.ascending else { return self.write_pending() };
+        let Pending { batch, space, numbers } = &mut self.pending;
+        if !ascending.takes(batch) {
+            self.end_ingest()?;
+            self.ascending = None;
+            return self.write_pending();
+        }
+        if ascending.batches < BATCHES_BEFORE_INGEST {
+            ascending.batches += 1;
+            return self.write_pending();
+        }
+        let mut ingest_all = || -> forrest::Result<()> {
+            if ascending.ingest.is_none() {
+                ascending.ingest = Some(space.ingest()?);
+            }
+            let ingest = ascending.ingest.as_mut().expect("it was just begun");
+            batch.ops().try_for_each(|(_, op)| match op {
+                Op::Set { key, value } => ingest.put(key, value),
+                _ => unreachable!("only pairs wait"),
+            })
+        };
+        let done = ingest_all();
+        ascending.bytes += batch.bytes();
+        let (is_much, first) = (ascending.bytes >= INGEST_BYTES_MAX, numbers.first().copied());
+        batch.clear();
+        numbers.clear();
+        done.map_err(|error| Failure::from(error).at(self.place(first.unwrap_or(self.number), 0)))?;
+        if is_much { self.end_ingest() } else { Ok(()) }
+    }
+
+    /// Makes visible what is ingested. Another ingest may follow.
+    fn end_ingest(&mut self) -> Result<(), Failure> {
+        let Some(ascending) = &mut self.ascending else { return Ok(()) };
+        let Some(ingest) = std::mem::take(ascending).ingest else { return Ok(()) };
+        ascending.batches = BATCHES_BEFORE_INGEST;
+        self.changes +=
+            ingest.finish().map_err(|error| Failure::from(error).at(self.place(self.number, 0)))?;
         Ok(())
     }
 

@@ -61,7 +61,8 @@ pub fn check<S: Store>(store: &S, seed: u64, steps: usize, mut between: impl FnM
             0..8 => check.apply(&at),
             8..11 => check.batch(&at),
             11..18 => check.read(&at),
-            18 => check.snapshot(&at),
+            18 if check.random.below(4) > 0 => check.snapshot(&at),
+            18 => check.ingest(&at),
             _ => check.come_and_go(&at),
         }
         between(store);
@@ -112,6 +113,37 @@ impl<S: Store> Check<S> {
             }
             (answer, expected) => panic!("{at}: {ops:?}: {answer:?}, expected {expected:?}"),
         }
+    }
+
+    /// Ingests pairs, with another change before the end of it; or leaves them.
+    fn ingest(&mut self, at: &str) {
+        let number = self.random.below(self.spaces.len());
+        let begun = self.spaces[number].0.ingest();
+        if !self.store.capabilities().has(Capability::Ingest) {
+            let refused = begun.err().unwrap_or_else(|| panic!("{at}: it cannot ingest"));
+            assert_eq!(refused.kind(), ErrorKind::Unsupported, "{at}: {refused}");
+            return;
+        }
+        let mut ingest = begun.unwrap_or_else(|error| panic!("{at}: {error}"));
+        let pairs: Map = (0..self.random.below(20)).map(|_| (self.random.key(), self.random.key())).collect();
+        let mut before = None;
+        for (key, value) in &pairs {
+            ingest.put(key, value).unwrap_or_else(|error| panic!("{at}: {error}"));
+            let wrong = ingest.put(before.unwrap_or(key), b"wrong").expect_err("it is not greater");
+            assert_eq!(wrong.kind(), ErrorKind::InvalidArgument, "{at}: {wrong}");
+            before = Some(key);
+            if self.random.below(8) == 0 {
+                self.apply(at);
+            }
+        }
+        if self.random.below(4) == 0 {
+            drop(ingest);
+        } else {
+            let count = ingest.finish().unwrap_or_else(|error| panic!("{at}: {error}"));
+            assert_eq!(count, pairs.len() as u64, "{at}");
+            self.spaces[number].1.extend(pairs);
+        }
+        self.all(at);
     }
 
     fn read(&mut self, at: &str) {

@@ -6,6 +6,7 @@
 
 use crate::chunk::{Chunk, Filled, Goto};
 use crate::error::{Error, Result};
+use crate::ingest::Ingest;
 use crate::op::{Op, Outcome, Written};
 use crate::options::{Durability, OptionChanges};
 use crate::stats::{Capabilities, Stats};
@@ -173,6 +174,14 @@ pub trait Keyspace: Clone + Send + Sync + 'static {
     /// `InvalidArgument` if the keyspace was dropped or the operation does not fit the current value;
     /// `Limit`; `OutOfSpace`; `Io`; `Stopped`.
     fn apply(&self, op: Op<&[u8]>) -> Result<Outcome>;
+
+    /// Begins an ingest of sorted pairs.
+    ///
+    /// # Errors
+    /// `Unsupported` if the engine has none; `InvalidArgument` if the keyspace was dropped; `OutOfSpace`; `Stopped`.
+    fn ingest(&self) -> Result<Box<dyn Ingest>> {
+        Err(Error::unsupported("an ingest into this home: it takes pairs one by one, or in batches"))
+    }
 
     /// Rewrites what the store has of a range, so that it takes the least space: from `start` up to but not including
     /// `end`, or to the last key.

@@ -6,6 +6,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | contract.rs | the traits that an engine implements: [`Store`], [`Keyspace`], [`View`], [`Snapshot`], [`Cursor`] |
+//! | ingest.rs | [`Ingest`]: many sorted pairs, which a keyspace gets at one instant |
 //! | chunk.rs | [`Chunk`]: the pairs that one refill of an iteration brings |
 //! | line.rs | the text form of operations |
 //! | op.rs | [`Op`], [`Outcome`]: the alphabet of changes, and what each does to a key |
@@ -29,6 +30,7 @@ pub mod chunk;
 pub mod conformance;
 mod contract;
 pub mod error;
+pub mod ingest;
 pub mod line;
 pub mod op;
 pub mod options;
@@ -39,6 +41,7 @@ pub use chunk::{Chunk, Filled, Goto};
 pub use contract::{Cursor, Keyspace, NoSnapshot, Snapshot, Store, View};
 pub use error::{Error, ErrorKind, Result};
 pub use forrest_index::{Direction, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
+pub use ingest::Ingest;
 pub use op::{Effect, Op, Outcome, Swap, Written, half_open};
 pub use options::{
     DEFAULT_KEYSPACE, Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, Numa, OptionChanges, Options, Pages,

@@ -151,11 +151,13 @@ pub enum Capability {
     Verify,
     /// `Db::compact`.
     Compact,
+    /// `Keyspace::ingest`.
+    Ingest,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Capability; 11] = [
+    pub const ALL: [Capability; 12] = [
         Capability::Iteration,
         Capability::Batches,
         Capability::Snapshots,
@@ -167,6 +169,7 @@ impl Capability {
         Capability::Checkpoint,
         Capability::Verify,
         Capability::Compact,
+        Capability::Ingest,
     ];
 
     /// Its description in words.
@@ -183,6 +186,7 @@ impl Capability {
             Capability::Checkpoint => "checkpoint",
             Capability::Verify => "verify",
             Capability::Compact => "compact",
+            Capability::Ingest => "ingest of sorted pairs",
         }
     }
 }

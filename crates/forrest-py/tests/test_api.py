@@ -115,6 +115,22 @@ def test_what_is_no_pair_is_a_type_error(db: forrest.Db, wrong: Any) -> None:
         db.put_many(7)  # type: ignore[arg-type]
 
 
+def test_sorted_pairs_are_ingested_at_one_instant(tmp_path: Path) -> None:
+    wrong_ones: list[Any] = [(b"000003", b""), (b"", b""), (b"a",)]
+    for url in ("memory:", str(tmp_path / "store")):
+        with forrest.open(url) as db:
+            db[b"000007"] = b"old"
+            pairs = [(b"%06d" % number, b"new") for number in range(10_000)]
+            for wrong in wrong_ones:
+                with pytest.raises((forrest.InvalidArgumentError, TypeError)):
+                    db.ingest([*pairs, wrong])
+                assert list(db.items()) == [(b"000007", b"old")]
+            assert db.ingest(iter(pairs)) == 10_000
+            assert list(db.items()) == pairs
+            with pytest.raises(forrest.InvalidArgumentError, match='key "a" is not greater than .* "b"'):
+                db.ingest([(b"b", b""), (b"a", b"")])
+
+
 def test_many_at_once(db: forrest.Db) -> None:
     # More than one chunk of the call, and not a whole number of chunks.
     keys = [b"%06d" % number for number in range(10_000)]

@@ -79,6 +79,7 @@ def test_closing_takes_everything_along(db: forrest.Db, tmp_path: Path) -> None:
         lambda: db.stats(),
         lambda: db.capabilities(),
         lambda: db.put_many([(b"a", b"")]),
+        lambda: db.ingest([(b"a", b"")]),
         lambda: db.add(b"a", 1),
         lambda: db.compare_and_swap(b"a", None, b""),
         lambda: db.delete_range(prefix=b"a"),

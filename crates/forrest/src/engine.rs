@@ -214,6 +214,12 @@ macro_rules! homes {
                     $($(#[$if])* Keyspace::$home(keyspace) => keyspace.compact_range(start, end),)+
                 }
             }
+
+            fn ingest(&self) -> Result<Box<dyn contract::Ingest>> {
+                match self {
+                    $($(#[$if])* Keyspace::$home(keyspace) => keyspace.ingest(),)+
+                }
+            }
         }
 
         impl contract::Snapshot for Snapshot {

@@ -4,6 +4,7 @@
 //! The reads are in view.rs.
 
 use crate::engine;
+use crate::ingest::Ingest;
 use crate::view::View;
 use forrest_engine::{KeyRange, Keyspace as _, Op, Outcome, Result, Swap, Value};
 use std::fmt;
@@ -201,6 +202,34 @@ impl Keyspace {
     /// ```
     pub fn delete_range(&self, bounds: impl KeyRange) -> Result<()> {
         self.apply(Op::delete_range(bounds)).map(drop)
+    }
+
+    /// Begins an ingest: many sorted pairs, which the keyspace gets at one instant. On disk this is the fastest way to
+    /// load: each pair is written once, to a table, and neither to the log nor to a memtable. Memory does not grow with
+    /// the number of pairs, except that of the index of each table. Use it for a million pairs rather than for a
+    /// thousand: each ingest makes at least one table, and waits for several syncs.
+    ///
+    /// With `memory:` the pairs are kept beside the store until they are set as one batch.
+    ///
+    /// # Errors
+    /// `Unsupported` in the kernel, and for a store that was opened to be read; `OutOfSpace`; `Stopped`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// let db = forrest::Db::open(path)?;
+    /// let mut ingest = db.ingest()?;
+    /// for number in 0..10_000_u32 {
+    ///     ingest.put(number.to_be_bytes(), "tree")?;
+    /// }
+    /// assert_eq!(db.count(..)?, 0);
+    /// assert_eq!(ingest.finish()?, 10_000);
+    /// assert_eq!(db.count(..)?, 10_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn ingest(&self) -> Result<Ingest> {
+        self.space.ingest().map(Ingest::new)
     }
 
     /// Merges the tables that may have keys of a range, and first writes the memtables to tables. Afterwards the range

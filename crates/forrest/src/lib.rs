@@ -41,6 +41,7 @@
 //! | asynchronous.rs | [`asynchronous`]: futures that wait for the device |
 //! | db.rs | [`Db`], [`Snapshot`]: opening, and operations on the whole store |
 //! | batch.rs | [`WriteBatch`]: changes that are applied together |
+//! | ingest.rs | [`Ingest`]: many sorted pairs at one instant |
 //! | keyspace.rs | [`Keyspace`]: all changes |
 //! | checkpoint.rs | a copy of an open store, on disk |
 //! | move_log.rs | [`move_log()`]: the log of a store on disk gets another place |
@@ -68,6 +69,7 @@ mod checkpoint;
 mod cursor;
 mod db;
 mod engine;
+mod ingest;
 mod keyspace;
 #[cfg(feature = "memory")]
 mod memory;
@@ -95,6 +97,7 @@ pub use forrest_engine::{
     MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES, Numa, Op, Outcome, Pages, Result,
     Stats, Swap, Value, Written, line, prefix_end,
 };
+pub use ingest::Ingest;
 pub use keyspace::Keyspace;
 #[cfg(feature = "disk")]
 pub use move_log::move_log;

@@ -9,13 +9,14 @@
 //! a reader never mistakes an emptied keyspace for an empty one.
 
 use forrest_engine::error::of_index;
+use forrest_engine::ingest::out_of_order;
 use forrest_engine::{
     self as contract, Capabilities, Capability, Chunk, DEFAULT_KEYSPACE, Direction, Durability, Error,
-    Filled, Goto, MAX_KEYSPACES, Op, Options, Outcome, Result, Stats, Swap, Value, Written,
+    ErrorKind, Filled, Goto, MAX_KEYSPACES, Op, Options, Outcome, Result, Stats, Swap, Value, Written,
 };
 use forrest_index::{self as index, Effect, Found};
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -231,7 +232,10 @@ impl contract::Store for MemoryStore {
 
     fn capabilities(&self) -> Capabilities {
         use Capability as C;
-        Capabilities::new("memory:", &[C::Iteration, C::Batches, C::Snapshots, C::Keyspaces, C::Checkpoint])
+        Capabilities::new(
+            "memory:",
+            &[C::Iteration, C::Batches, C::Snapshots, C::Keyspaces, C::Checkpoint, C::Ingest],
+        )
     }
 }
 
@@ -305,6 +309,59 @@ impl contract::Keyspace for MemoryKeyspace {
             }
             _ => self.tree.tree.apply(op.key(), |old| self.decide(op, old)).map_err(of_index)?,
         }
+    }
+
+    fn ingest(&self) -> Result<Box<dyn contract::Ingest>> {
+        self.store.check_here()?;
+        self.tree.check()?;
+        let (bytes, lengths) = (Vec::new(), Vec::new());
+        Ok(Box::new(MemoryIngest { keyspace: self.clone(), bytes, lengths, last: 0..0 }))
+    }
+}
+
+/// Pairs that become one batch.
+struct MemoryIngest {
+    keyspace: MemoryKeyspace,
+    /// Keys and values, back to back.
+    bytes: Vec<u8>,
+    /// The length of each key, and of its value.
+    lengths: Vec<(usize, usize)>,
+    /// Where the last key is.
+    last: Range<usize>,
+}
+
+impl contract::Ingest for MemoryIngest {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let last = &self.bytes[self.last.clone()];
+        if !self.lengths.is_empty() && key <= last {
+            return Err(out_of_order(last, key));
+        }
+        let reserved = self.bytes.try_reserve(key.len() + value.len());
+        reserved.and_then(|()| self.lengths.try_reserve(1)).map_err(|_| {
+            Error::new(ErrorKind::OutOfSpace, "there is no memory for the pairs of an ingest; begin several")
+        })?;
+        let begin = self.bytes.len();
+        self.last = begin..begin + key.len();
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        self.lengths.push((key.len(), value.len()));
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<u64> {
+        let MemoryIngest { keyspace, bytes, lengths, .. } = *self;
+        keyspace.store.check_here()?;
+        let mut rest = &bytes[..];
+        keyspace.store.0.index.batch(|batch| {
+            for &(key, value) in &lengths {
+                let (pair, others) = rest.split_at(key + value);
+                let (key, value) = pair.split_at(key);
+                rest = others;
+                let _set = keyspace.apply_in(batch, Op::Set { key, value })?;
+            }
+            Ok::<_, Abort>(())
+        })?;
+        Ok(lengths.len() as u64)
     }
 }
 

@@ -22,6 +22,7 @@ use crate::workers::Workers;
 use forrest_base::lock;
 use forrest_engine::{Durability, Error, ErrorKind, OptionChanges, Options, Result, Stats};
 use forrest_machine::origin::Origin;
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -136,6 +137,8 @@ pub(crate) struct Core<D: Disk> {
     /// The rest of a batch of which a memtable has a part that nobody sees, because memory was refused. The log is
     /// stopped then.
     pub(crate) unapplied: Mutex<Vec<Unapplied>>,
+    /// Numbers of the tables that ingests write, which no manifest names yet.
+    pub(crate) ingested: Mutex<BTreeSet<u64>>,
     /// Whether there was no room for the tables of the oldest memtable.
     pub(crate) full: AtomicBool,
 }

@@ -1,8 +1,8 @@
 //! [`Gaps`]: ranges without a key that is there, so that a scan passes their tombstones once and not each time.
 //!
 //! A scan that has passed many tombstones remembers their range. Later scans jump over it. A set of a key in a gap
-//! splits the gap, before the change is visible. Gaps are hints: they are in memory only, there are at most [`MOST`],
-//! and the least recently used ones are dropped.
+//! splits the gap, before the change is visible; pairs that are ingested end all gaps of their range. Gaps are hints:
+//! they are in memory only, there are at most [`MOST`], and the least recently used ones are dropped.
 //!
 //! INVARIANT: in a gap, no key is there at the sequence number `since`, and none was set later. So the gap holds for
 //! the newest state, and for each snapshot that reads at `since` or later.
@@ -138,6 +138,13 @@ impl State {
         self.limit();
     }
 
+    /// Ends all gaps and walks that have keys from `least` to `greatest`.
+    fn end_all(&mut self, space: u32, least: &[u8], greatest: &[u8]) {
+        let range = Range { space, start: least.to_vec(), end: Some(after(greatest)) };
+        self.gaps.retain(|gap| !gap.range.touches(&range));
+        self.walks.retain(|walk| !walk.range.touches(&range));
+    }
+
     /// Adds a gap, joined with those that it touches.
     fn add(&mut self, mut range: Range, mut since: u64) {
         self.gaps.retain(|gap| {
@@ -193,6 +200,14 @@ impl Gaps {
         self.change(|state| keys.for_each(|(space, key)| state.cut(space, key)));
     }
 
+    /// Forgets what is known of the keys from `least` to `greatest`, because pairs are ingested there. REQUIRES: as
+    /// [`cut`](Gaps::cut).
+    pub(crate) fn end_all(&self, space: u32, least: &[u8], greatest: &[u8]) {
+        if !self.is_empty() {
+            self.change(|state| state.end_all(space, least, greatest));
+        }
+    }
+
     /// Where to begin a scan that would begin at `from`; `None` if that is in no gap.
     #[inline]
     pub(crate) fn jump(
@@ -237,7 +252,7 @@ impl Gaps {
     }
 
     /// Registers a walk of a version from there on. `None` if a change is being made, or the reader might miss an
-    /// earlier one: because of its snapshot, or because it is in a memtable that the version does not have.
+    /// earlier one: because of its snapshot, or because it is in a memtable or a table that the version does not have.
     pub(crate) fn walk<'g>(
         changes: &'g dyn Changes,
         version: *const (),
@@ -258,10 +273,8 @@ impl Gaps {
         let gaps = changes.gaps();
         let mut number = None;
         changes.while_quiet(&mut |last, newest| {
-            let sees_all = match read_at {
-                ReadAt::Past(read_at) => read_at == last,
-                ReadAt::Newest(_) => version == newest,
-            };
+            // Pairs that are ingested come with a new version, not with a number.
+            let sees_all = version == newest && !matches!(read_at, ReadAt::Past(read_at) if read_at < last);
             if !sees_all && !weakened!("walks_blindly") {
                 return;
             }

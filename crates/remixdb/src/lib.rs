@@ -10,6 +10,7 @@
 //! |---|---|
 //! | store.rs | [`Store`]: opening and closing, the background thread, the contract's traits |
 //! | salvage.rs | what is intact of a damaged store, in a new one |
+//! | ingest.rs | sorted pairs that become tables at once |
 //! | checkpoint.rs | a copy of an open store |
 //! | verify.rs | every byte read and checked |
 //! | compact/ | memtables become tables, tables are merged |
@@ -51,6 +52,7 @@ pub mod decoders;
 pub mod disk;
 mod gaps;
 mod gauge;
+mod ingest;
 mod key;
 mod limits;
 mod manifest;

@@ -55,6 +55,10 @@ use std::time::Duration;
 const TRIES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// How many times it is tried again because the manifest was changed while the logs were read. Most likely a memtable
+/// became tables, which does no harm. But if pairs were ingested, the logs may have later changes.
+const TRIES_OF_LOGS: usize = 3;
+
 /// The advice for a store that cannot be opened because of damage.
 const ADVICE: &str = "\"forrest salvage\" copies what is intact to a new store";
 
@@ -84,9 +88,9 @@ fn open_damaged<D: Disk>(
     let disk = &shared.disk;
     let start = |number, parts| Ok(core(&shared, builder, workers(builder)?, number, parts));
     if builder.read_only || disk.check_writable().is_err() {
-        return patiently(|lost| {
+        return patiently(|lost, is_followed| {
             let Some(found) = find_held(&**disk)? else { return Err(no_store()) };
-            read_beside(&shared, builder, found, lost, start)
+            read_beside(&shared, builder, found, (lost, is_followed), start)
         });
     }
     match find(&**disk)? {
@@ -96,15 +100,16 @@ fn open_damaged<D: Disk>(
 }
 
 /// Repeats what reads files that another process may be changing: a file may be gone, or be read while it is written.
-/// So a table that is lost is an error, except in the last try.
-fn patiently<R>(mut read: impl FnMut(Lost) -> Result<R>) -> Result<R> {
-    for _ in 1..TRIES {
-        match read(Lost::Refused) {
+/// So a table that is lost is an error, except in the last try; in the first ones, so is a manifest that is changed
+/// meanwhile.
+fn patiently<R>(mut read: impl FnMut(Lost, bool) -> Result<R>) -> Result<R> {
+    for turn in 1..TRIES {
+        match read(Lost::Refused, turn <= TRIES_OF_LOGS) {
             Err(error) if disk::is_unreadable(&error) => thread::sleep(PAUSE),
             done => return done,
         }
     }
-    read(Lost::Taken)
+    read(Lost::Taken, false)
 }
 
 /// Whether a store is opened if a table is missing or damaged.
@@ -135,6 +140,16 @@ impl Found {
         let logs = self.names.iter().filter(|name| name.kind == Kind::Log && name.number >= self.state.floor);
         let logs: Vec<u64> = logs.map(|name| name.number).collect();
         replay::chain(disk, &logs, self.state.floor)
+    }
+
+    /// An error if the manifest was changed since, and `is_followed`.
+    fn check_newest<D: Disk>(&self, disk: &D, is_followed: bool) -> Result<()> {
+        let is_newest =
+            !is_followed || find(disk)?.is_some_and(|now| (now.name, now.end) == (self.name, self.end));
+        match is_newest {
+            true => Ok(()),
+            false => Err(Error::new(ErrorKind::Io, "the manifest was changed while the logs were read")),
+        }
     }
 }
 
@@ -227,13 +242,14 @@ fn read_beside<D: Disk>(
     shared: &Arc<Shared<D>>,
     builder: &Options,
     found: Found,
-    lost: Lost,
+    (lost, is_followed): (Lost, bool),
     start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
 ) -> Result<Core<D>> {
     let (catalog, chain, partitions, memtable) = content(shared, builder, &found, lost)?;
     let disk = &shared.disk;
     let mut replay = Replay::begin(&**disk, builder.clone(), &found.state, catalog, memtable);
     replay.logs(&chain)?;
+    found.check_newest(&**disk, is_followed)?;
     let Replay { memtable, immutable, catalog, sequence, end, .. } = replay;
     let Found { names, name, end: last, state, hold } = found;
     let version = Version { origin: Origin::here(), memtable, immutable, partitions, hold: Arc::new(hold) };
@@ -250,13 +266,18 @@ pub(crate) fn refresh<D: Disk>(core: &Core<D>) -> Result<()> {
     }
     // One thread at a time, so that none goes back.
     let mut manifest = lock(&core.manifest);
-    patiently(|lost| {
+    patiently(|lost, is_followed| {
         let Some(found) = find_held(core.disk())? else { return Err(no_store()) };
-        take_over(core, &mut manifest, found, lost)
+        take_over(core, &mut manifest, found, (lost, is_followed))
     })
 }
 
-fn take_over<D: Disk>(core: &Core<D>, manifest: &mut Manifest<D>, found: Found, lost: Lost) -> Result<()> {
+fn take_over<D: Disk>(
+    core: &Core<D>,
+    manifest: &mut Manifest<D>,
+    found: Found,
+    (lost, is_followed): (Lost, bool),
+) -> Result<()> {
     let (old, old_catalog) = (core.order().version.clone(), core.catalog());
     let (read_manifest, read_to) = *lock(&core.read_to);
     let state = &found.state;
@@ -280,7 +301,8 @@ fn take_over<D: Disk>(core: &Core<D>, manifest: &mut Manifest<D>, found: Found, 
             (Replay::begin(core.disk(), core.options(), state, catalog, memtable), &chain[..])
         }
     };
-    if let Err(error) = replay.logs(chain) {
+    let read = replay.logs(chain).and_then(|()| found.check_newest(core.disk(), is_followed));
+    if let Err(error) = read {
         // The memtables may have a part of a batch that is not visible. The next call begins with empty ones.
         lock(&core.read_to).1 = End::default();
         return Err(error);
@@ -412,6 +434,7 @@ fn core<D: Disk>(
         work: Work::default(),
         workers,
         unapplied: Mutex::default(),
+        ingested: Mutex::default(),
         full: AtomicBool::new(false),
     }
 }

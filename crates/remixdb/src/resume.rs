@@ -53,8 +53,11 @@ impl<D: Disk> Core<D> {
         // an edit that named them may be too.
         if !self.has_lost() {
             let named: BTreeSet<Name> = manifest.state().files().collect();
-            let is_left =
-                |name: &Name| matches!(name.kind, Kind::Table | Kind::Remix) && !named.contains(name);
+            let ingested = lock(&self.ingested).clone();
+            let is_left = |name: &Name| {
+                let is_file = matches!(name.kind, Kind::Table | Kind::Remix);
+                is_file && !named.contains(name) && !ingested.contains(&name.number)
+            };
             manifest.add_waiting(disk::list(self.disk())?.into_iter().filter(is_left));
             manifest.remove_waiting(false, || self.next_number())?;
         }
@@ -64,7 +67,7 @@ impl<D: Disk> Core<D> {
         let flushed: Result<()> = (|| {
             while let Some(memtable) = self.version().immutable.last().cloned() {
                 // DURABILITY: in their order, so that each commit covers a beginning of the changes.
-                self.make_tables(&mut manifest, &memtable)?;
+                self.make_tables(&mut manifest, None, &memtable)?;
             }
             Ok(())
         })();

@@ -4,6 +4,7 @@ use crate::catalog::Space;
 use crate::compact::{WORTH, WORTH_REST};
 use crate::core::{Core, Handle};
 use crate::disk::{Disk, Real, Unfinished};
+use crate::ingest::Ingest;
 use crate::recover;
 use crate::view::{Snapshot, View};
 use crate::work::Call;
@@ -150,6 +151,7 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
             C::Verify,
             C::Compact,
             C::ReadOnly,
+            C::Ingest,
         ];
         Capabilities::new("PATH", ALL)
     }
@@ -209,6 +211,10 @@ impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
 
     fn compact_range(&self, start: &[u8], end: Option<&[u8]>) -> Result<()> {
         self.store.compact_range(&self.space, start, end)
+    }
+
+    fn ingest(&self) -> Result<Box<dyn forrest_engine::Ingest>> {
+        Ok(Box::new(Ingest::begin(&self.store, &self.space)?))
     }
 }
 

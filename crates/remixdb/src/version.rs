@@ -50,6 +50,15 @@ impl<D: Disk> Version<D> {
         self.immutable.iter().map(|memtable| memtable.bytes()).sum()
     }
 
+    /// Whether a memtable has a key from `least` to `greatest`.
+    pub(crate) fn has_in_memory(&self, space: u32, least: &[u8], greatest: &[u8]) -> bool {
+        self.memtables().any(|memtable| {
+            memtable.cursor(space).is_some_and(|mut cursor| {
+                cursor.seek(least) && cursor.key().is_some_and(|key| key <= greatest)
+            })
+        })
+    }
+
     /// The partitions of a keyspace.
     pub(crate) fn partitions(&self, space: u32) -> &[Arc<Partition<D>>] {
         self.partitions.get(&space).map_or(&[], Vec::as_slice)

@@ -111,7 +111,7 @@ fn reads(op: &Op<&[u8]>) -> bool {
     !matches!(op, Op::Set { .. })
 }
 
-fn check_value(op: &Op<&[u8]>) -> Result<()> {
+pub(crate) fn check_value(op: &Op<&[u8]>) -> Result<()> {
     match op {
         Op::Set { value, .. } | Op::CompareAndSwap { new: Some(value), .. } if value.len() > VALUE_MAX => {
             Err(Error::limit("value", "bytes", value.len(), VALUE_MAX))
@@ -286,7 +286,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// An error if there was no room for earlier changes.
-    fn check_room(&self) -> Result<()> {
+    pub(crate) fn check_room(&self) -> Result<()> {
         // One change more or less does not matter.
         if !self.is_full() {
             return Ok(());

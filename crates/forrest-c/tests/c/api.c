@@ -247,6 +247,36 @@ static void batches(forrest_db *db) {
     forrest_batch_destroy(NULL);
 }
 
+/* Sorted pairs come at one instant, where the home can do that. */
+static void ingesting(forrest_db *db) {
+    uint64_t can, pairs;
+    forrest_ingest *ingest;
+    ANSWERS(FORREST_OK, forrest_capabilities(db, &can));
+    if (!(can & FORREST_CAN_INGEST)) {
+        ANSWERS(FORREST_UNSUPPORTED, forrest_ingest_begin(db, &ingest));
+        CHECK(ingest == NULL);
+        return;
+    }
+    ANSWERS(FORREST_OK, forrest_ingest_begin(db, &ingest));
+    ANSWERS(FORREST_OK, forrest_ingest_put(ingest, T("ingest a"), T("1")));
+    ANSWERS(FORREST_OK, forrest_ingest_put(ingest, T("ingest c"), T("3")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_ingest_put(ingest, T("ingest b"), T("2")));
+    CHECK(strstr(forrest_error_message(), "\"ingest b\" is not greater than the one before, \"ingest c\"") != NULL);
+    CHECK(has_not(db, T("ingest a")));
+    ANSWERS(FORREST_OK, forrest_ingest_finish(ingest, &pairs));
+    CHECK(pairs == 2);
+    CHECK(has(db, T("ingest c"), T("3")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_ingest_put(ingest, T("x"), T("")));
+    CHECK(strstr(forrest_error_message(), "is finished") != NULL);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_ingest_finish(ingest, NULL));
+    ANSWERS(FORREST_OK, forrest_ingest_destroy(ingest));
+    ANSWERS(FORREST_OK, forrest_ingest_begin(db, &ingest));
+    ANSWERS(FORREST_OK, forrest_ingest_put(ingest, T("left"), T("1")));
+    ANSWERS(FORREST_OK, forrest_ingest_destroy(ingest));
+    CHECK(has_not(db, T("left")));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, T("ingest"), T("ingesu")));
+}
+
 static void iterating(forrest_db *db) {
     forrest_iter *iter;
     ANSWERS(FORREST_OK, forrest_iter_create(db, &iter));
@@ -479,6 +509,7 @@ int main(int argc, char **argv) {
     reading_into_new_memory(db);
     holding_values(db);
     batches(db);
+    ingesting(db);
     iterating(db);
     threads(db);
     listing(argv[1]);

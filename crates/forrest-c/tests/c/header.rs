@@ -17,6 +17,7 @@ const SOURCES: &[&str] = &[
     "change.rs",
     "batch.rs",
     "transaction.rs",
+    "ingest.rs",
     "iter.rs",
     "whole.rs",
     "salvage.rs",

@@ -14,6 +14,7 @@ struct handles {
     forrest_value *value;
     forrest_batch *batch;
     forrest_transaction *transaction;
+    forrest_ingest *ingest;
     forrest_iter *iter;
 };
 
@@ -25,6 +26,8 @@ static struct handles make(const char *url) {
     ANSWERS(FORREST_OK, forrest_get(made.db, T("key"), &made.value));
     ANSWERS(FORREST_OK, forrest_batch_create(&made.batch));
     ANSWERS(FORREST_OK, forrest_transaction_begin(made.db, &made.transaction));
+    /* It is null where the home has none. */
+    forrest_ingest_begin(made.db, &made.ingest);
     ANSWERS(FORREST_OK, forrest_iter_create(made.db, &made.iter));
     return made;
 }
@@ -34,6 +37,7 @@ static void give_back(const struct handles *handles) {
     ANSWERS(FORREST_OK, forrest_value_release(handles->value));
     ANSWERS(FORREST_OK, forrest_batch_destroy(handles->batch));
     ANSWERS(FORREST_OK, forrest_transaction_destroy(handles->transaction));
+    ANSWERS(FORREST_OK, forrest_ingest_destroy(handles->ingest));
     ANSWERS(FORREST_OK, forrest_iter_destroy(handles->iter));
     ANSWERS(FORREST_OK, forrest_close(handles->db));
 }
@@ -159,6 +163,13 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     CHECK(value == NULL);
     ANSWERS(no, forrest_transaction_check(wrong->transaction));
     ANSWERS(no, forrest_transaction_rollback(wrong->transaction));
+    forrest_ingest *ingest = JUNK;
+    ANSWERS(no, forrest_ingest_begin(wrong->db, &ingest));
+    CHECK(ingest == NULL);
+    ANSWERS(no, forrest_ingest_put(wrong->ingest, T("key"), T("value")));
+    uint64_t pairs = 7;
+    ANSWERS(no, forrest_ingest_finish(wrong->ingest, &pairs));
+    CHECK(pairs == 0);
     ANSWERS(no, forrest_iter_seek(wrong->iter, T("key")));
     ANSWERS(no, forrest_iter_seek_for_prev(wrong->iter, T("key")));
     ANSWERS(no, forrest_iter_first(wrong->iter));
@@ -177,6 +188,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(back, forrest_value_release(wrong->value));
     ANSWERS(back, forrest_batch_destroy(wrong->batch));
     ANSWERS(back, forrest_transaction_destroy(wrong->transaction));
+    ANSWERS(back, forrest_ingest_destroy(wrong->ingest));
     ANSWERS(back, forrest_iter_destroy(wrong->iter));
     ANSWERS(back, forrest_close(wrong->db));
     ANSWERS(FORREST_OK, forrest_options_set(options, FORREST_TAGS, 1));
@@ -184,7 +196,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
 
 static void wrong_handles(const char *url) {
     const struct handles right = make(url);
-    struct handles wrong = {NULL, NULL, NULL, NULL, NULL, NULL};
+    struct handles wrong = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
     refused(&wrong, right.db, right.batch, right.options);
 
     /* Pointers that are not handles are refused, and not followed. */
@@ -194,14 +206,14 @@ static void wrong_handles(const char *url) {
     const size_t numbers = sizeof NUMBERS / sizeof NUMBERS[0], pointers = sizeof POINTERS / sizeof POINTERS[0];
     for (size_t at = 0; at < numbers + pointers; at++) {
         void *none = at < numbers ? (void *)NUMBERS[at] : POINTERS[at - numbers];
-        wrong = (struct handles){none, none, none, none, none, none};
+        wrong = (struct handles){none, none, none, none, none, none, none};
         refused(&wrong, right.db, right.batch, right.options);
     }
     free(memory);
 
     /* Handles of other kinds. */
     wrong = (struct handles){(void *)right.iter, (void *)right.db, (void *)right.options, (void *)right.value,
-                             (void *)right.batch, (void *)right.transaction};
+                             (void *)right.batch, (void *)right.transaction, (void *)right.db};
     refused(&wrong, right.db, right.batch, right.options);
 
     /* Closed handles, also when new ones use the same slots. */
@@ -239,6 +251,7 @@ static void closing_in_any_order(const char *url) {
     ANSWERS(FORREST_OK, forrest_transaction_contains(it.transaction, T("key")));
     ANSWERS(FORREST_OK, forrest_transaction_commit(it.transaction));
     ANSWERS(FORREST_OK, forrest_transaction_destroy(it.transaction));
+    ANSWERS(FORREST_OK, forrest_ingest_destroy(it.ingest));
     if (snapshot != NULL) {
         CHECK(has(snapshot, T("key"), T("value")));
         if (on_disk)
@@ -320,6 +333,7 @@ static void several_threads(const char *url) {
     closed = 0;
     in_threads(use_alone);
     CHECK(closed == 3);
+    ANSWERS(FORREST_OK, forrest_ingest_destroy(shared.ingest));
     ANSWERS(FORREST_OK, forrest_options_destroy(shared.options));
     ANSWERS(FORREST_OK, forrest_value_release(shared.value));
     ANSWERS(FORREST_OK, forrest_close(shared.db));

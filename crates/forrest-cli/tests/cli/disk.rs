@@ -46,6 +46,41 @@ fn verify_counts_what_is_there() {
     assert_one_line(&place.run(&["compact"]), 4, &["unsupported", "memory:"]);
 }
 
+/// Sorted pairs are ingested. A key out of order, an operation, another keyspace or a wrong line ends that, and nothing
+/// that was read before is lost.
+#[test]
+fn sorted_pairs_are_ingested_as_far_as_they_are_sorted() {
+    let place = Place::new();
+    let lines =
+        |from: u32, to: u32| -> String { (from..to).map(|i| format!("key {i:06}\tvalue\n")).collect() };
+    place.write("sorted.txt", lines(0, 40_000));
+    place.run(&["--db", "store", "load", "sorted.txt", "-q"]).ok();
+    assert_eq!(files(&place, "table").len(), 1, "what was ingested");
+    assert_eq!(place.run(&["--db", "store", "count"]).ok(), "40000\n");
+    // The last line wins, and the line before the wrong one is there.
+    let rest = format!("{}key 000001\tother\n{}wrong\n", lines(40_000, 70_000), lines(80_000, 90_000));
+    place.write("rest.txt", rest);
+    let ran = place.run(&["--db", "store", "load", "rest.txt"]);
+    assert!(ran.stderr.contains("40,001 pairs loaded before this, which stay"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("rest.txt:40002"), "{}", ran.stderr);
+    assert_eq!(place.run(&["--db", "store", "count"]).ok(), "80000\n");
+    assert_eq!(place.run(&["--db", "store", "get", "key 000001"]).ok(), "other\n");
+    // In two keyspaces, with an operation between.
+    let two: String = ["a", "b"]
+        .iter()
+        .flat_map(|name| {
+            (0..30_000)
+                .map(move |i| format!("{{\"keyspace\":\"{name}\",\"key\":\"{i:05}\",\"value\":\"1\"}}\n"))
+        })
+        .collect();
+    place.write("two.jsonl", two);
+    place.run(&["--db", "store", "load", "two.jsonl", "-q"]).ok();
+    for name in ["a", "b"] {
+        assert_eq!(place.run(&["--db", "store", "--keyspace", name, "count"]).ok(), "30000\n");
+    }
+    place.run(&["verify", "store"]).ok();
+}
+
 #[test]
 fn few_descriptors_are_enough_for_many_tables() {
     let place = Place::new();

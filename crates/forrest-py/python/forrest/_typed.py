@@ -180,6 +180,11 @@ class TypedKeyspace(TypedView[_K, _V], MutableMapping[_K, _V]):
         encode_key, encode_value = self._key.encode, self._value.encode
         self._source.put_many((encode_key(key), encode_value(value)) for key, value in pairs)
 
+    def ingest(self, pairs: Iterable[tuple[_K, _V]], /) -> int:
+        """Sets many keys at one instant, as ingest() of a store does: in ascending order of the encoded keys."""
+        encode_key, encode_value = self._key.encode, self._value.encode
+        return self._source.ingest((encode_key(key), encode_value(value)) for key, value in pairs)
+
     def compare_and_swap(self, key: _K, expected: _V | None, new: _V | None, /) -> bool:
         """Replaces the value of a key if its bytes are those of the expected one; None is absence. Otherwise changes nothing and
         returns False."""

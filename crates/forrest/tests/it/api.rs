@@ -109,6 +109,7 @@ opening read-only                no
 checkpoint                       yes
 verify                           no
 compact                          no
+ingest of sorted pairs           yes
 "
     );
 }

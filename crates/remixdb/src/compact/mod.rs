@@ -26,13 +26,14 @@
 //! in memory. Nothing is lost either way: the logs have it. A step that is under way when the store is closed is given
 //! up.
 
+mod ingested;
 pub(crate) mod plan;
 mod rewrite;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use crate::catalog::Space;
-use crate::core::Core;
+use crate::core::{Core, Order};
 use crate::disk::{self, Disk, Kind, Name};
 use crate::manifest::{Edit, Manifest};
 use crate::memtable::{Frozen, Memtable};
@@ -94,7 +95,7 @@ impl<D: Disk> Core<D> {
         }
         // ORDERING: only this thread and those that it starts write tables.
         self.is_flushing.store(true, Relaxed);
-        let flushed = self.flush(&mut manifest, &memtable);
+        let flushed = self.flush(&mut manifest, None, &memtable);
         self.is_flushing.store(false, Relaxed);
         if flushed.is_ok() {
             self.pace.note(memtable.bytes(), begin.elapsed());
@@ -136,7 +137,7 @@ impl<D: Disk> Core<D> {
         // DURABILITY: the keyspace would be there again after a crash, and its tables would not.
         self.log().commit(last, Durability::Sync)?;
         let (first, floor) = (self.first_free_number(), manifest.state().floor);
-        self.replace(manifest, first, None, &dropped, floor).map(|()| true)
+        self.replace(manifest, None, first, None, &dropped, floor).map(|()| true)
     }
 
     /// Whether an error leaves the store unchanged.
@@ -190,9 +191,10 @@ impl<D: Disk> Core<D> {
 
     /// Removes the new files that no manifest names, whose numbers begin at `first`.
     fn remove_new(&self, first: u64) {
-        // Only the holder of the manifest makes such files. Listing them would need a file descriptor. Files
-        // that cannot be removed now are removed when the store is opened.
-        for number in first..self.first_free_number() {
+        // Only the holder of the manifest makes such files, and ingests. Listing them would need a file descriptor.
+        // Files that cannot be removed now are removed when the store is opened.
+        let ingested = lock(&self.ingested);
+        for number in (first..self.first_free_number()).filter(|number| !ingested.contains(number)) {
             for name in [Name::table(number), Name::remix(number)] {
                 let _ = disk::unlink(self.disk(), name);
             }
@@ -334,7 +336,7 @@ impl<D: Disk> Core<D> {
         match made {
             Ok(made) => {
                 let floor = manifest.state().floor;
-                self.replace(manifest, first, None, &[made], floor)
+                self.replace(manifest, None, first, None, &[made], floor)
             }
             Err(error) if disk::is_damage(&error) => {
                 self.remove_new(first);
@@ -485,7 +487,7 @@ impl<D: Disk> Core<D> {
         match rewrite::merged(self, piece) {
             Ok(merged) => {
                 let floor = manifest.state().floor;
-                return self.replace(manifest, first, None, &merged, floor).map(|()| None);
+                return self.replace(manifest, None, first, None, &merged, floor).map(|()| None);
             }
             Err(error) if disk::is_damage(&error) => {
                 self.remove_new(first);
@@ -509,15 +511,26 @@ impl<D: Disk> Core<D> {
         Ok(damaged)
     }
 
-    fn flush(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {
+    fn flush(
+        &self,
+        manifest: &mut Manifest<D>,
+        held: Option<&mut Order<D>>,
+        memtable: &Arc<Memtable>,
+    ) -> Result<()> {
         // DURABILITY: the manifest will state that the changes are covered, and the logs go on after them.
         self.log().settle()?;
         self.log().sync_begin()?;
-        self.make_tables(manifest, memtable)
+        self.make_tables(manifest, held, memtable)
     }
 
-    /// Makes tables of the oldest immutable memtable, and commits them.
-    pub(crate) fn make_tables(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {
+    /// Makes tables of the oldest immutable memtable, and commits them. A caller that holds the order lock passes what
+    /// it guards.
+    pub(crate) fn make_tables(
+        &self,
+        manifest: &mut Manifest<D>,
+        held: Option<&mut Order<D>>,
+        memtable: &Arc<Memtable>,
+    ) -> Result<()> {
         let _task = self.tasks.begin("a flush");
         let Frozen { catalog, .. } = memtable.frozen();
         let version = self.version();
@@ -534,7 +547,7 @@ impl<D: Disk> Core<D> {
             self.state_synced(manifest).map_err(|error| self.give_up(first, error))?;
             manifest.state().floor
         };
-        self.replace(manifest, first, Some(memtable), &replaced, floor)
+        self.replace(manifest, held, first, Some(memtable), &replaced, floor)
     }
 
     /// States in the manifest how far the first log is synced: the tables will have changes that it may not have after
@@ -549,10 +562,11 @@ impl<D: Disk> Core<D> {
     }
 
     /// Commits new partitions in place of old ones and, if a memtable was flushed, in its place. The numbers of the new
-    /// files begin at `first`.
+    /// files begin at `first`. A caller that holds the order lock passes what it guards.
     fn replace(
         &self,
         manifest: &mut Manifest<D>,
+        held: Option<&mut Order<D>>,
         first: u64,
         flushed: Option<&Arc<Memtable>>,
         replaced: &[Replaced<D>],
@@ -570,7 +584,16 @@ impl<D: Disk> Core<D> {
         let checked = synced.and_then(|()| if is_resuming { Ok(()) } else { self.log().check() });
         let committed = checked.and_then(|()| manifest.commit(edits));
         committed.map_err(|error| self.log().stop(error))?;
-        self.install(flushed, replaced);
+        match held {
+            Some(order) => drop(self.install(order, flushed, replaced)),
+            None => {
+                let mut order = self.order();
+                let old = self.install(&mut order, flushed, replaced);
+                drop(order);
+                drop(old);
+            }
+        }
+        self.parked.drop_old();
         // DURABILITY: the manifest that no longer needs them is synced.
         self.log().close_before(floor);
         self.done();
@@ -599,9 +622,13 @@ impl<D: Disk> Core<D> {
         Ok(())
     }
 
-    /// Replaces the version that readers take.
-    fn install(&self, flushed: Option<&Arc<Memtable>>, replaced: &[Replaced<D>]) {
-        let mut order = self.order();
+    /// Replaces the version that readers take, and returns the old one.
+    fn install(
+        &self,
+        order: &mut Order<D>,
+        flushed: Option<&Arc<Memtable>>,
+        replaced: &[Replaced<D>],
+    ) -> Arc<Version<D>> {
         let version = &order.version;
         let mut partitions = version.partitions.clone();
         if let Some(memtable) = flushed {
@@ -621,10 +648,7 @@ impl<D: Disk> Core<D> {
         let immutable =
             version.immutable.iter().filter(|immutable| !is_flushed(immutable)).cloned().collect();
         let version = version.with(version.memtable.clone(), immutable, partitions);
-        let old = self.set_version(&mut order, version);
-        drop(order);
-        drop(old);
-        self.parked.drop_old();
+        self.set_version(order, version)
     }
 
     /// Removes the files that the manifest named `before` and no longer does, and the logs that are not needed any

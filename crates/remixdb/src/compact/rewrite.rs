@@ -142,12 +142,12 @@ fn write_remix<D: Disk>(store: &Core<D>, remix: &Remix, tables: &[Arc<Table<D>>]
 
 /// The new pairs of a range.
 #[derive(Clone, Copy)]
-struct New<'n> {
+pub(super) struct New<'n> {
     /// `None` if there are none.
-    memtable: Option<&'n Memtable>,
-    space: u32,
-    low: &'n [u8],
-    end: Option<&'n [u8]>,
+    pub(super) memtable: Option<&'n Memtable>,
+    pub(super) space: u32,
+    pub(super) low: &'n [u8],
+    pub(super) end: Option<&'n [u8]>,
 }
 
 impl<'n> New<'n> {
@@ -197,17 +197,17 @@ impl Pairs<'_> {
 }
 
 /// One partition that gets new pairs; `None` if there is none in the keyspace yet.
-struct Rewrite<'s, D: Disk> {
-    store: &'s Core<D>,
-    space: u32,
-    low: &'s [u8],
-    old: Option<&'s Arc<Partition<D>>>,
+pub(super) struct Rewrite<'s, D: Disk> {
+    pub(super) store: &'s Core<D>,
+    pub(super) space: u32,
+    pub(super) low: &'s [u8],
+    pub(super) old: Option<&'s Arc<Partition<D>>>,
     /// Whether to do without what is known of the order over the tables.
-    is_without_file: bool,
+    pub(super) is_without_file: bool,
 }
 
 impl<D: Disk> Rewrite<'_, D> {
-    fn tables(&self) -> &[Arc<Table<D>>] {
+    pub(super) fn tables(&self) -> &[Arc<Table<D>>] {
         self.old.map_or(&[], |old| old.tables())
     }
 
@@ -258,7 +258,7 @@ impl<D: Disk> Rewrite<'_, D> {
 
     /// Does something with the known order over the tables. If that is in a file, and damage is met, does it once more
     /// without.
-    fn with_or_without_file<R>(&self, make: impl Fn(&Self) -> Result<R>) -> Result<R> {
+    pub(super) fn with_or_without_file<R>(&self, make: impl Fn(&Self) -> Result<R>) -> Result<R> {
         match make(self) {
             // It may have been loaded just now.
             Err(error) if disk::is_damage(&error) && self.old.is_some_and(|old| old.is_order_in_file()) => {
@@ -369,24 +369,26 @@ impl<D: Disk> Rewrite<'_, D> {
     /// Merges the new pairs and the tables from `from` on into the newest table.
     fn minor(&self, new: New<'_>, from: usize) -> Result<Option<Vec<Arc<Partition<D>>>>> {
         let (kept, merged) = self.tables().split_at(from);
-        let check = || self.store.look();
         let mut tables = kept.to_vec();
         let made = self.merged_with(new, from)?;
         tables.extend(made.iter().cloned());
         if tables.len() == self.tables().len() && merged.is_empty() {
             return Ok(None);
         }
-        let ordered = || -> Result<Partition<D>> {
-            let known = self.old.map_or(Ok(Known::default()), |old| self.known(old, &check))?;
-            let known = self.order(known, from, &tables, &check)?;
-            Ok(Partition::new(self.low.to_vec(), tables.clone(), known))
-        };
-        let partition = ordered().inspect_err(|_| {
+        let partition = self.with(from, tables).inspect_err(|_| {
             if let Some(table) = made {
                 let _ = disk::unlink(self.store.disk(), table.name());
             }
         })?;
         Ok(Some(vec![Arc::new(partition)]))
+    }
+
+    /// A partition of tables, of which those before `from` are those of this one.
+    pub(super) fn with(&self, from: usize, tables: Vec<Arc<Table<D>>>) -> Result<Partition<D>> {
+        let check = || self.store.look();
+        let known = self.old.map_or(Ok(Known::default()), |old| self.known(old, &check))?;
+        let known = self.order(known, from, &tables, &check)?;
+        Ok(Partition::new(self.low.to_vec(), tables, known))
     }
 
     /// The order over tables, of which those before `from` are those of the partition, with its known order. If that is
@@ -437,7 +439,7 @@ impl<D: Disk> Rewrite<'_, D> {
     }
 
     /// Writes tables. If that fails, removes those that were begun, so that their space can be used at once.
-    fn or_remove<R>(&self, write: impl FnOnce(&Mutex<Vec<Name>>) -> Result<R>) -> Result<R> {
+    pub(super) fn or_remove<R>(&self, write: impl FnOnce(&Mutex<Vec<Name>>) -> Result<R>) -> Result<R> {
         let files = Mutex::default();
         write(&files).inspect_err(|_| {
             for name in lock(&files).drain(..) {
@@ -467,18 +469,19 @@ impl<D: Disk> Rewrite<'_, D> {
         }
     }
 
+    /// The order over all tables; `None` if there are none.
+    pub(super) fn whole_order(&self) -> Result<Option<Arc<Remix>>> {
+        let check = || self.store.look();
+        let Some(old) = self.old.filter(|old| !old.tables().is_empty()) else { return Ok(None) };
+        let known = self.known(old, &check)?.whole(old.tables(), &check)?;
+        known.map_or_else(|| partition::merge_order(old.tables(), &check), Ok).map(Some)
+    }
+
     /// Rewrites everything as partitions of one table each. Several threads each write a piece of it, which
     /// begins with a partition of its own.
     fn major(&self, new: New<'_>) -> Result<Vec<Arc<Partition<D>>>> {
         let most = self.store.limits.table_bytes();
-        let check = || self.store.look();
-        let order = match self.old.filter(|old| !old.tables().is_empty()) {
-            None => None,
-            Some(old) => Some(match self.known(old, &check)?.whole(old.tables(), &check)? {
-                Some(remix) => remix,
-                None => partition::merge_order(old.tables(), &check)?,
-            }),
-        };
+        let order = self.whole_order()?;
         let bytes: u64 = self.tables().iter().map(|table| table.file_bytes()).sum();
         let pieces = (bytes / most).min(self.store.workers().count() as u64);
         let cuts = order.as_ref().map_or_else(Vec::new, |order| order.cuts(pieces as usize));
@@ -514,7 +517,11 @@ impl<D: Disk> Rewrite<'_, D> {
 }
 
 /// Writes the new pairs and those of the tables in order. If both have a key, the new pair wins.
-fn merge<D: Disk>(new: New<'_>, mut old: Old<'_, D>, mut output: Output<'_, D>) -> Result<Vec<Made<D>>> {
+pub(super) fn merge<D: Disk>(
+    new: New<'_>,
+    mut old: Old<'_, D>,
+    mut output: Output<'_, D>,
+) -> Result<Vec<Made<D>>> {
     let mut new = new.pairs();
     loop {
         let order = match (new.key(), old.key()) {
@@ -543,7 +550,7 @@ fn merge<D: Disk>(new: New<'_>, mut old: Old<'_, D>, mut output: Output<'_, D>) 
 }
 
 /// The pairs of the tables in order, in the range of the new pairs.
-struct Old<'n, D: Disk> {
+pub(super) struct Old<'n, D: Disk> {
     cursor: Option<RemixCursor<Arc<Remix>, Owned<D>>>,
     show: Show,
     end: Option<&'n [u8]>,
@@ -554,7 +561,7 @@ struct Old<'n, D: Disk> {
 
 impl<'n, D: Disk> Old<'n, D> {
     /// Pairs of tables. If there are any tables, `order` is their order.
-    fn new(
+    pub(super) fn new(
         tables: &[Arc<Table<D>>],
         order: Option<Arc<Remix>>,
         show: Show,
@@ -601,16 +608,16 @@ impl<'n, D: Disk> Old<'n, D> {
 }
 
 /// A lower bound of a table's keys that is greater than all keys of the tables before, and the table.
-type Made<D> = (Vec<u8>, Arc<Table<D>>);
+pub(super) type Made<D> = (Vec<u8>, Arc<Table<D>>);
 
 /// Tables that are being written, one after the other.
-struct Output<'s, D: Disk> {
+pub(super) struct Output<'s, D: Disk> {
     store: &'s Core<D>,
     /// A table is finished when it has this many bytes.
     most: u64,
     /// Whether the tables get tags: each will be alone in its partition.
     tags: bool,
-    builder: Option<(Vec<u8>, table::Builder<'s, D>)>,
+    builder: Option<(Vec<u8>, table::Builder<'s, &'s D>)>,
     done: Vec<Made<D>>,
     /// The last key of the previous table.
     before: Vec<u8>,
@@ -623,7 +630,12 @@ struct Output<'s, D: Disk> {
 }
 
 impl<'s, D: Disk> Output<'s, D> {
-    fn new(store: &'s Core<D>, most: u64, tags: bool, files: &'s Mutex<Vec<Name>>) -> Output<'s, D> {
+    pub(super) fn new(
+        store: &'s Core<D>,
+        most: u64,
+        tags: bool,
+        files: &'s Mutex<Vec<Name>>,
+    ) -> Output<'s, D> {
         let share = store.shared.cache.indexes().take(0);
         let (done, before) = (Vec::new(), Vec::new());
         Output { store, most, tags, builder: None, done, before, files, left: LOOK, share }
@@ -688,7 +700,7 @@ fn is_full(error: &Error) -> bool {
 }
 
 /// The shortest prefix of `key` that is greater than `before`.
-fn separator(before: &[u8], key: &[u8]) -> Vec<u8> {
+pub(super) fn separator(before: &[u8], key: &[u8]) -> Vec<u8> {
     let common = before.iter().zip(key).take_while(|(a, b)| a == b).count();
     key[..key.len().min(common + 1)].to_vec()
 }

@@ -17,6 +17,7 @@ use crate::room;
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_engine::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use forrest_machine::pages::Array;
+use std::ops::Deref;
 
 /// Size of a write in bytes, in whole pages.
 const PIECE: usize = 1 << 20;
@@ -45,12 +46,12 @@ pub(crate) struct Built {
 }
 
 /// Logical bytes, which are cut into pages and large writes.
-struct Paged<'d, D: Disk> {
-    disk: &'d D,
-    file: D::File,
+struct Paged<'r, D: Deref<Target: Disk + Sized>> {
+    disk: D,
+    file: <D::Target as Disk>::File,
     name: Name,
     /// Asked before each write.
-    rate: &'d dyn Spend,
+    rate: &'r dyn Spend,
     /// Sealed pages and the beginning of the next one.
     write: Write,
     /// Number of sealed pages.
@@ -59,7 +60,7 @@ struct Paged<'d, D: Disk> {
     in_page: usize,
 }
 
-impl<D: Disk> Paged<'_, D> {
+impl<D: Deref<Target: Disk + Sized>> Paged<'_, D> {
     /// The logical offset of the next byte.
     fn offset(&self) -> u64 {
         self.pages * page::PAYLOAD as u64 + self.in_page as u64
@@ -103,7 +104,7 @@ impl<D: Disk> Paged<'_, D> {
     fn flush(&mut self, sync: bool) -> Result<()> {
         self.rate.spend(self.write.bytes.len())?;
         self.write.sync = sync;
-        disk::write_all(self.disk, &self.file, self.name, &mut self.write)?;
+        disk::write_all(&*self.disk, &self.file, self.name, &mut self.write)?;
         self.write.offset += self.write.bytes.len() as u64;
         self.write.bytes.clear();
         self.write.done = 0;
@@ -124,9 +125,9 @@ impl<D: Disk> Paged<'_, D> {
     }
 }
 
-/// A table that is being written.
-pub(crate) struct Builder<'d, D: Disk> {
-    out: Paged<'d, D>,
+/// A table that is being written, to a disk that it borrows or shares.
+pub(crate) struct Builder<'r, D: Deref<Target: Disk + Sized>> {
+    out: Paged<'r, D>,
     entries: u32,
     tombstones: u32,
     /// Total bytes of values.
@@ -155,13 +156,13 @@ fn too_large(name: Name, what: &str) -> Error {
     Error::new(ErrorKind::Limit, format!("{name}: more {what} than a table can have"))
 }
 
-impl<'d, D: Disk> Builder<'d, D> {
+impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
     /// Creates a file, which must not exist.
     ///
     /// # Errors
     /// `Io`, `OutOfSpace`.
-    pub(crate) fn new(disk: &'d D, name: Name) -> Result<Builder<'d, D>> {
-        let file = disk::create(disk, name)?;
+    pub(crate) fn new(disk: D, name: Name) -> Result<Builder<'r, D>> {
+        let file = disk::create(&*disk, name)?;
         let write = Write { bytes: Vec::with_capacity(PIECE), ..Write::default() };
         Ok(Builder {
             out: Paged { disk, file, name, rate: &Free, write, pages: 0, in_page: 0 },
@@ -182,7 +183,7 @@ impl<'d, D: Disk> Builder<'d, D> {
     }
 
     /// Asks `rate` before each write.
-    pub(crate) fn at_rate(mut self, rate: &'d dyn Spend) -> Self {
+    pub(crate) fn at_rate(mut self, rate: &'r dyn Spend) -> Self {
         self.out.rate = rate;
         self
     }

@@ -46,7 +46,7 @@ fn run(disk: &Simulated, options: &Options, steps: &[Step]) -> Expected {
                 break;
             }
             let durable = options.durability == Some(Durability::Sync);
-            if durable || matches!(step, Step::Sync | Step::Flush) {
+            if durable || matches!(step, Step::Sync | Step::Flush | Step::Ingest(..)) {
                 least = states.len() - 1;
             }
         }
@@ -56,7 +56,7 @@ fn run(disk: &Simulated, options: &Options, steps: &[Step]) -> Expected {
 
 /// Crashes at every I/O of some work, in every way: in the states that are always checked, and in `random`
 /// others. Returns the number of states checked.
-fn crash_everywhere(what: &str, steps: &[Step], durability: Durability, random: usize) -> u64 {
+pub(super) fn crash_everywhere(what: &str, steps: &[Step], durability: Durability, random: usize) -> u64 {
     let options = options(durability);
     let whole = Simulated::new();
     run(&whole, &options, steps);
@@ -124,7 +124,7 @@ fn a_power_cut_takes_a_beginning_of_logs_that_were_made_ahead() {
 }
 
 /// The steps that sequences are made of: each operation of a store, on keys that overlap.
-fn alphabet() -> Vec<Step> {
+pub(super) fn alphabet() -> Vec<Step> {
     vec![
         Step::Set("default", 1, 20),
         // Long enough that a second one fills the memtable.

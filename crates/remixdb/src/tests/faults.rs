@@ -29,9 +29,19 @@ pub(super) const FAILURES: [Failure; 10] = [
 /// acknowledged before are there when the store is opened again, and nothing is acknowledged that is not. In
 /// steps of `every` I/Os, one fails in each way, and a different one in the next way.
 pub(super) fn failing_io(seeds: Range<u64>, failures: &[Failure], every: usize) {
+    failing_io_of(seeds, |seed| steps(seed, 30), failures, every);
+}
+
+/// The same with other work.
+pub(super) fn failing_io_of(
+    seeds: Range<u64>,
+    work: impl Fn(u64) -> Vec<Step>,
+    failures: &[Failure],
+    every: usize,
+) {
     for seed in seeds {
         let options = options_of(seed, Durability::Sync);
-        let steps = steps(seed, 30);
+        let steps = work(seed);
         let whole = Simulated::new();
         let world = World::open(&whole, &options).expect("nothing fails");
         steps.iter().for_each(|step| world.run(step).expect("nothing fails"));

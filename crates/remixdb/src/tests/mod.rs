@@ -10,6 +10,7 @@ mod crash;
 mod damage;
 mod faults;
 mod forged;
+mod ingest;
 mod log_directory;
 mod lost;
 mod opening;

@@ -6,8 +6,9 @@
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
+use crate::ingest::Ingest;
 use forrest_base::random::Random;
-use forrest_engine::{Durability, Filled, Op, Options, Pages, Result, View as _};
+use forrest_engine::{Durability, Filled, Ingest as _, Op, Options, Pages, Result, View as _};
 use forrest_index::Direction;
 use forrest_testing::{number, sized};
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub(super) enum Step {
     Add(&'static str, i64),
     Batch(Vec<(&'static str, u8, Option<usize>)>),
     DeleteRange(&'static str, u8, u8),
+    /// An ingest of ascending keys; the steps are made before the end of it.
+    Ingest(&'static str, Vec<u8>, usize, Vec<Step>),
     Drop(&'static str),
     Sync,
     /// Background work.
@@ -115,6 +118,28 @@ pub(super) fn wide_steps(seed: u64, count: usize) -> Vec<Step> {
     (0..count).map(|_| wide_step(&mut random)).collect()
 }
 
+/// The work of a seed, with ingests: of a few keys, or of many, which make several tables.
+pub(super) fn ingest_steps(seed: u64, count: usize) -> Vec<Step> {
+    let mut random = Random(seed);
+    let all = if seed.is_multiple_of(2) { steps(seed, count) } else { wide_steps(seed, count) };
+    let mut made = Vec::new();
+    let mut rest = all.into_iter();
+    while let Some(step) = rest.next() {
+        made.push(step);
+        if random.below(5) > 0 {
+            continue;
+        }
+        let space = if random.below(4) == 0 { "other" } else { "default" };
+        let (from, to) = (random.below(60) as u8, 1 + random.below(90) as u8);
+        let keys = (from..from + to).filter(|_| random.below(4) > 0).collect();
+        let meanwhile = rest.by_ref().take(random.below(3) as usize);
+        // The keyspace stays until the end of the ingest.
+        let meanwhile = meanwhile.filter(|step| !matches!(step, Step::Drop(_))).collect();
+        made.push(Step::Ingest(space, keys, random.below(60) as usize, meanwhile));
+    }
+    made
+}
+
 fn wide_step(random: &mut Random) -> Step {
     match random.below(16) {
         0..3 => {
@@ -180,6 +205,15 @@ impl World {
             Step::DeleteRange(space, start, end) => {
                 let (start, end) = (key(*start), key(*end));
                 self.store.apply(&self.space(space)?, Op::DeleteRange { start: &start, end: Some(&end) })?;
+            }
+            Step::Ingest(space, keys, len, meanwhile) => {
+                let mut ingest = Box::new(Ingest::begin(&self.store, &self.space(space)?)?);
+                for number in keys {
+                    ingest.put(&key(*number), &value(*number, *len))?;
+                }
+                meanwhile.iter().try_for_each(|step| self.run(step))?;
+                let count = ingest.finish()?;
+                assert_eq!(count, keys.len() as u64);
             }
             Step::Drop(space) => {
                 self.store.drop_space(space)?;
@@ -275,6 +309,13 @@ pub(super) fn follow(states: &mut Vec<Content>, step: &Step) {
             made(states, &mut now, space);
             let (start, end) = (key(*start), key(*end));
             now.get_mut(*space).expect("it is there").retain(|key, _| *key < start || *key >= end);
+        }
+        Step::Ingest(space, keys, len, meanwhile) => {
+            made(states, &mut now, space);
+            meanwhile.iter().for_each(|step| follow(states, step));
+            now = states.last().expect("there is a first").clone();
+            let pairs = keys.iter().map(|number| (key(*number), value(*number, *len)));
+            now.get_mut(*space).expect("it is there").extend(pairs);
         }
         Step::Drop(space) => {
             now.remove(*space);

@@ -1,0 +1,242 @@
+//! Adds tables to a store that were written outside of it ([`ingest`](crate::ingest)): their keys ascend, from one
+//! table to the next.
+//!
+//! - A table that crosses the lower bound of a partition is divided there.
+//! - Tables after all keys of a partition become partitions of their own, if they are enough for that, and tables in a
+//!   range without keys always do. Nothing is written for them.
+//! - Others become the newest tables of their partition: its REMIX is updated, and no value is read or written.
+//! - If that were too many for one partition, its pairs are divided among new ones, each with some of the tables.
+//!
+//! The pairs must be newer than all changes before, and older than all after. So no memtable may have a key of their
+//! range at that moment: those that have one become tables first, while others write. Then the order lock is taken.
+//! If others have written to the range meanwhile, this is done again, at last with the lock held.
+
+use super::rewrite::{ALONE, New, Old, Output, Replaced, Rewrite, merge, separator};
+use crate::catalog::Space;
+use crate::compact::plan::TABLES_MAX;
+use crate::core::{Core, Order};
+use crate::disk::{self, Disk};
+use crate::manifest::Manifest;
+use crate::partition::{self, Known, Partition};
+use crate::remix::{Remix, Show};
+use crate::table::Table;
+use crate::version::Version;
+use forrest_base::lock;
+use forrest_engine::{Durability, Result};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// In the last one, all other writers wait.
+const TRIES: usize = 3;
+
+/// A partition that is divided gets at most this number of new tables in each part.
+const TOGETHER: usize = TABLES_MAX / 2;
+
+impl<D: Disk> Core<D> {
+    /// Adds tables to a keyspace at one instant. All changes before are durable when this returns, and so are the
+    /// tables. Tables that were divided are removed.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io` if the range has a damaged table; `InvalidArgument` if the keyspace was dropped; `Io`,
+    /// `OutOfSpace`, `Stopped`. The store has none of the tables then, unless the log is stopped: it may have all.
+    pub(crate) fn add_tables(&self, space: &Space, tables: &[Arc<Table<D>>]) -> Result<()> {
+        let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return Ok(()) };
+        let (least, greatest) = (first.least(), last.greatest());
+        let is_newer = |version: &Version<D>| version.has_in_memory(space.id, least, greatest);
+        let mut manifest = lock(&self.manifest);
+        let mut turn = 0;
+        loop {
+            turn += 1;
+            let mut held = (turn == TRIES).then(|| self.order());
+            self.check_ingest(space)?;
+            let is_known = manifest.state().keyspaces.contains_key(&space.id);
+            // DURABILITY: no manifest has tables of a keyspace that it does not have.
+            if !is_known || is_newer(&self.version()) {
+                self.flush_now(&mut manifest, held.as_deref_mut())?;
+            }
+            let _task = self.tasks.begin("an ingest");
+            let first = self.first_free_number();
+            let version = self.version().clone();
+            let placed = placed(self, &version, space.id, tables);
+            let replaced = placed.inspect_err(|_| self.remove_new(first))?;
+            drop(version);
+            let mut order = held.unwrap_or_else(|| self.order());
+            // DURABILITY: the changes before it are at least as durable.
+            let ready =
+                self.check_ingest(space).and_then(|()| self.log().commit(order.sequence, Durability::Sync));
+            ready.inspect_err(|_| self.remove_new(first))?;
+            if is_newer(&order.version) {
+                drop(order);
+                self.remove_new(first);
+                continue;
+            }
+            self.gaps.end_all(space.id, least, greatest);
+            let floor = manifest.state().floor;
+            self.replace(&mut manifest, Some(&mut order), first, None, &replaced, floor)?;
+            drop(order);
+            let made = replaced.iter().flat_map(|replaced| &replaced.new);
+            let named: BTreeSet<u64> =
+                made.flat_map(|made| made.tables()).map(|table| table.name().number).collect();
+            for table in tables.iter().filter(|table| !named.contains(&table.name().number)) {
+                let _ = disk::unlink(self.disk(), table.name());
+            }
+            return Ok(());
+        }
+    }
+
+    /// An error if the keyspace was dropped, or the store takes no changes.
+    pub(crate) fn check_ingest(&self, space: &Space) -> Result<()> {
+        self.check_writable()?;
+        self.log().check()?;
+        self.check_room()?;
+        space.check()
+    }
+
+    /// Makes tables of the changes that are in memory now.
+    fn flush_now(&self, manifest: &mut Manifest<D>, mut held: Option<&mut Order<D>>) -> Result<()> {
+        match &mut held {
+            Some(order) => self.freeze(order)?,
+            None => self.freeze(&mut self.order())?,
+        }
+        for _ in 0..self.version().immutable.len() {
+            let Some(memtable) = self.version().immutable.last().cloned() else { break };
+            self.flush(manifest, held.as_deref_mut(), &memtable)?;
+        }
+        Ok(())
+    }
+}
+
+/// The partitions of a keyspace with the tables in them.
+fn placed<D: Disk>(
+    store: &Core<D>,
+    version: &Version<D>,
+    space: u32,
+    tables: &[Arc<Table<D>>],
+) -> Result<Vec<Replaced<D>>> {
+    let partitions = version.partitions(space);
+    let tables = cut(store, partitions, tables)?;
+    let (mut replaced, mut rest) = (Vec::new(), &tables[..]);
+    while let Some(first) = rest.first() {
+        let at = partitions.partition_point(|partition| *partition.low <= *first.least());
+        let end = partitions.get(at).map(|next| &next.low[..]);
+        let is_in = |table: &Arc<Table<D>>| end.is_none_or(|end| table.least() < end);
+        let (within, others) = rest.split_at(rest.partition_point(is_in));
+        rest = others;
+        let old = at.checked_sub(1).map(|at| &partitions[at]);
+        let low = old.map_or(&[][..], |old| &old.low);
+        let rewrite = Rewrite { store, space, low, old, is_without_file: false };
+        replaced.extend(rewrite.place(end, within)?);
+    }
+    Ok(replaced)
+}
+
+/// The tables, of which those that cross the lower bound of a partition are cut there.
+fn cut<D: Disk>(
+    store: &Core<D>,
+    partitions: &[Arc<Partition<D>>],
+    tables: &[Arc<Table<D>>],
+) -> Result<Vec<Arc<Table<D>>>> {
+    let mut all = Vec::new();
+    for table in tables {
+        let beyond = |key: &[u8]| partitions.partition_point(|partition| *partition.low <= *key);
+        let cuts = &partitions[beyond(table.least())..beyond(table.greatest())];
+        if cuts.is_empty() {
+            all.push(table.clone());
+            continue;
+        }
+        let alone = std::slice::from_ref(table);
+        let order = partition::merge_order(alone, &|| store.look())?;
+        let lows = [table.least()].into_iter().chain(cuts.iter().map(|one| &one.low[..]));
+        let ends = cuts.iter().map(|one| Some(&one.low[..])).chain([None]);
+        for (low, end) in lows.zip(ends) {
+            all.extend(pairs_of(store, alone, &order, (low, end), store.builder.tags)?);
+        }
+    }
+    Ok(all)
+}
+
+/// The pairs that tables have in a range, as one table; `None` if there are none. The tables are all of a partition, or
+/// have no tombstones.
+fn pairs_of<D: Disk>(
+    store: &Core<D>,
+    tables: &[Arc<Table<D>>],
+    order: &Arc<Remix>,
+    (low, end): (&[u8], Option<&[u8]>),
+    tags: bool,
+) -> Result<Option<Arc<Table<D>>>> {
+    let nothing = New { memtable: None, space: 0, low, end };
+    let old = Old::new(tables, Some(order.clone()), Show::Live, nothing)?;
+    // If this fails, the caller removes all new files.
+    let files = Default::default();
+    let made = merge(nothing, old, Output::new(store, u64::MAX, tags, &files))?;
+    Ok(made.into_iter().map(|(_, table)| table).next())
+}
+
+/// Partitions of one table each. The first begins at `low`.
+fn alone<D: Disk>(low: Vec<u8>, tables: &[Arc<Table<D>>]) -> Vec<Arc<Partition<D>>> {
+    let next = tables.windows(2).map(|two| separator(two[0].greatest(), two[1].least()));
+    let lows = [low].into_iter().chain(next);
+    let partition =
+        |(low, table): (_, &Arc<_>)| Arc::new(Partition::new(low, vec![Arc::clone(table)], Known::default()));
+    lows.zip(tables).map(partition).collect()
+}
+
+impl<D: Disk> Rewrite<'_, D> {
+    /// The partition, which ends at `end`, with tables in its range.
+    fn place(&self, end: Option<&[u8]>, tables: &[Arc<Table<D>>]) -> Result<Vec<Replaced<D>>> {
+        if let Some(damage) = self.old.and_then(|old| old.damage()) {
+            return Err(damage.error());
+        }
+        let (space, old) = (self.space, self.old.cloned());
+        let Some(greatest) = self.tables().iter().map(|table| table.greatest()).max() else {
+            return Ok(vec![Replaced { space, old, new: alone(self.low.to_vec(), tables) }]);
+        };
+        let mut inside = tables.partition_point(|table| table.least() <= greatest);
+        let behind_bytes: u64 = tables[inside..].iter().map(|table| table.file_bytes()).sum();
+        if behind_bytes < self.store.limits.table_bytes() / ALONE {
+            inside = tables.len();
+        }
+        let (inside, behind) = tables.split_at(inside);
+        let mut replaced = Vec::new();
+        let low = behind.first().map(|first| {
+            let before = inside.last().map_or(greatest, |last| last.greatest().max(greatest));
+            separator(before, first.least())
+        });
+        if !inside.is_empty() {
+            let end = low.as_deref().or(end);
+            let new = self.with_or_without_file(|rewrite| rewrite.with_newer(end, inside))?;
+            replaced.push(Replaced { space, old, new });
+        }
+        if let Some(low) = low {
+            replaced.push(Replaced { space, old: None, new: alone(low, behind) });
+        }
+        Ok(replaced)
+    }
+
+    /// The partition with more tables, as one or as several.
+    fn with_newer(&self, end: Option<&[u8]>, newer: &[Arc<Table<D>>]) -> Result<Vec<Arc<Partition<D>>>> {
+        let old = self.tables();
+        if old.len() + newer.len() <= TABLES_MAX {
+            let tables = old.iter().chain(newer).cloned().collect();
+            return Ok(vec![Arc::new(self.with(old.len(), tables)?)]);
+        }
+        let order = self.whole_order()?.expect("it has tables");
+        let mut made = Vec::new();
+        let (mut low, mut parts) = (self.low.to_vec(), newer.chunks(TOGETHER).peekable());
+        while let Some(part) = parts.next() {
+            let last = part.last().expect("a chunk has some");
+            let next = parts.peek().map(|next| separator(last.greatest(), next[0].least()));
+            let end = next.as_deref().or(end);
+            match pairs_of(self.store, old, &order, (&low, end), false)? {
+                None => made.extend(alone(low, part)),
+                Some(own) => {
+                    let tables = [own].into_iter().chain(part.iter().cloned()).collect();
+                    let part = Rewrite { low: &low, old: None, ..*self };
+                    made.push(Arc::new(part.with(0, tables)?));
+                }
+            }
+            low = next.unwrap_or_default();
+        }
+        Ok(made)
+    }
+}
