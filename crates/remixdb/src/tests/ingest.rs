@@ -54,7 +54,11 @@ fn tables_of(disk: &Simulated) -> usize {
 /// Random work with ingests; the store agrees with the model after each step.
 #[test]
 fn ingests_agree_with_the_model() {
-    for seed in seeds(40, 300) {
+    after_random_work(seeds(40, 300));
+}
+
+pub(super) fn after_random_work(seeds: Range<u64>) {
+    for seed in seeds {
         run(&options_of(seed, Durability::Buffered), &ingest_steps(seed, 40));
     }
 }
