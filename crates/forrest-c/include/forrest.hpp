@@ -565,6 +565,37 @@ private:
     detail::Owned<forrest_transaction, forrest_transaction_destroy> handle_;
 };
 
+/**
+ * Sorted pairs that a keyspace gets at one instant, by finish(); see forrest_ingest. A destroyed ingest has changed nothing.
+ *
+ *     forrest::Ingest ingest = db.ingest();
+ *     for (const auto &[key, value] : sorted)
+ *         ingest.put(key, value);
+ *     ingest.finish();
+ */
+class Ingest {
+public:
+    /** Takes over a handle from a function of forrest.h. */
+    explicit Ingest(forrest_ingest *handle) noexcept : handle_(handle) {}
+
+    /** Adds a pair, whose key is greater than the one before. */
+    Ingest &put(std::string_view key, std::string_view value) {
+        detail::check(forrest_ingest_put(handle(), key.data(), key.size(), value.data(), value.size()));
+        return *this;
+    }
+    /** Makes all pairs visible, and returns their number. The object is of no use afterwards. */
+    uint64_t finish() {
+        uint64_t pairs;
+        detail::check(forrest_ingest_finish(handle(), &pairs));
+        return pairs;
+    }
+
+    forrest_ingest *handle() const noexcept { return handle_.get(); }
+
+private:
+    detail::Owned<forrest_ingest, forrest_ingest_destroy> handle_;
+};
+
 /** The result of Db::compare_and_swap. */
 struct Swap {
     /** Whether the value was replaced. */
@@ -643,6 +674,12 @@ public:
     /** Applies a batch. Throws FORREST_CONDITION_FAILED if a comparison in it fails. */
     void write(const Batch &batch, Durability durability = Durability::Default) {
         detail::check(forrest_write_with(handle(), batch.handle(), static_cast<uint64_t>(durability)));
+    }
+    /** Begins an ingest into this keyspace. */
+    Ingest ingest() {
+        forrest_ingest *begun;
+        detail::check(forrest_ingest_begin(handle(), &begun));
+        return Ingest(begun);
     }
     /** Applies a batch, or returns which comparison failed. */
     [[nodiscard]] Written try_write(const Batch &batch, Durability durability = Durability::Default) {

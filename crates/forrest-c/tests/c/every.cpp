@@ -45,6 +45,7 @@ struct Release {
     void operator()(forrest_value *value) const { DEMAND(forrest_value_release(value) == FORREST_OK); }
     void operator()(forrest_batch *batch) const { DEMAND(forrest_batch_destroy(batch) == FORREST_OK); }
     void operator()(forrest_transaction *it) const { DEMAND(forrest_transaction_destroy(it) == FORREST_OK); }
+    void operator()(forrest_ingest *it) const { DEMAND(forrest_ingest_destroy(it) == FORREST_OK); }
     void operator()(forrest_iter *iter) const { DEMAND(forrest_iter_destroy(iter) == FORREST_OK); }
     void operator()(void *memory) const { forrest_free(memory); }
 };
@@ -393,6 +394,13 @@ void all(const char *url) {
     DEMAND(transaction.set("fir", "Abies").contains("door") && transaction.holds() && !db.contains("fir"));
     transaction.set("fir", "Abies").roll_back();
     DEMAND(transaction.commit(FORREST_DURABILITY_MEMORY) == std::nullopt && !db.contains("fir"));
+
+    const auto ingest = made<forrest_ingest>([&](forrest_ingest **to) { return forrest_ingest_begin(db.get(), to); });
+    DEMAND(forrest_ingest_put(ingest.get(), "pear", 4, "Pyrus", 5) == FORREST_OK);
+    DEMAND(forrest_ingest_put(ingest.get(), "fig", 3, "Ficus", 5) == FORREST_INVALID_ARGUMENT && !db.contains("pear"));
+    uint64_t ingested;
+    DEMAND(forrest_ingest_finish(ingest.get(), &ingested) == FORREST_OK && ingested == 1);
+    DEMAND(*db.held("pear") == "Pyrus" && db.remove("pear"));
 
     Iter iter(db.get());
     std::string walked;

@@ -141,6 +141,10 @@ void together(forrest::Db &db) {
     CHECK(!written && written.change == 1 && *written.found == "1" && !db.contains("never"));
     CHECK(db.try_write(forrest::Batch().compare_and_swap("x", "1", std::nullopt)) && !db.contains("x"));
 
+    auto ingest = db.ingest();
+    CHECK(ingest.put("u1", "1").put("u2", "2").finish() == 2 && *db.get("u2") == "2");
+    CHECK(db.erase("u1") && db.erase("u2"));
+
     auto transaction = db.begin();
     CHECK(!transaction.get("t") && !transaction.contains("t"));
     transaction.set("t", "mine");
