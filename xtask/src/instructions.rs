@@ -60,6 +60,10 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
 }
 
 fn count(workspace: &Workspace, records: bool) -> Verdict {
+    let made_with = made_with(workspace)?;
+    if !records && !counts::is_of(workspace, RECORD, &made_with)? {
+        return Ok(Outcome::Skipped(format!("{RECORD} was not made with {made_with}")));
+    }
     let build = ["build", "--release", "--locked", "--package", "forrest-db", "--example", EXAMPLE];
     workspace::run(&mut workspace.cargo(&build))?;
     let program = workspace.target.join("release/examples").join(EXAMPLE);
@@ -75,22 +79,25 @@ fn count(workspace: &Workspace, records: bool) -> Verdict {
             counts.push((format!("{home} {operation}"), each));
         }
     }
-    let made_with = made_with(workspace)?;
     if records {
         return counts::write(workspace, RECORD, &made_with, &counts);
     }
-    if counts::is_of(workspace, RECORD, &made_with)? {
-        return counts::compare(workspace, RECORD, GROWTH, &counts);
-    }
-    Ok(Outcome::Skipped(format!("{RECORD} was made with another compiler or processor than {made_with}")))
+    counts::compare(workspace, RECORD, GROWTH, &counts)
 }
 
-/// The compiler, and the kind of processor.
+/// What counts depend on: the compiler, valgrind, the C library and the processor.
 fn made_with(workspace: &Workspace) -> Result<String, String> {
-    let (version, _) = workspace::capture(workspace.command("rustc").arg("--version"))?;
+    let first_line = |program: &str| -> Result<String, String> {
+        let (text, _) = workspace::capture(workspace.command(program).arg("--version"))?;
+        Ok(text.lines().next().unwrap_or_default().to_owned())
+    };
     let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpu.lines().find_map(|line| Some(line.strip_prefix("model name")?.split_once(": ")?.1));
-    Ok(format!("{}, {}", version.trim(), model.unwrap_or("an unknown processor")))
+    let of = |name: &str| {
+        let line = cpu.lines().find(|line| line.split(':').next().is_some_and(|key| key.trim() == name));
+        line.and_then(|line| line.split_once(": ")).map_or("?", |(_, value)| value)
+    };
+    let processor = ["model name", "cpu family", "model"].map(of).join(" ");
+    Ok(format!("{}, {}, {}, {processor}", first_line("rustc")?, first_line("valgrind")?, first_line("ldd")?))
 }
 
 /// All instructions of the operations.

@@ -121,13 +121,13 @@ impl Fetched {
             chunk = Arc::default();
         }
         let filling = Arc::get_mut(&mut chunk).expect("nobody else has it");
-        let pairs = (self.goal - self.pairs).min(CHUNK_PAIRS_MAX);
+        let pairs = self.goal.saturating_sub(self.pairs).clamp(1, CHUNK_PAIRS_MAX);
         filling.clear(pairs);
         let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
         let filled = view.fill(filling, &mut self.resume, (lower, upper), direction)?;
         self.to = chunk.len();
-        self.pairs += pairs;
-        self.goal = round(self.pairs.saturating_mul(self.growth)).max(self.pairs + 1);
+        self.pairs = self.pairs.saturating_add(pairs);
+        self.goal = round(self.pairs.saturating_mul(self.growth));
         self.chunk = Some(chunk);
         Ok(filled)
     }

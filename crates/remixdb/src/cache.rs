@@ -16,7 +16,8 @@
 //!   after it was evicted is proven. Few frames have new pages ([`NEW_SHARE`]), so a page that is read once takes
 //!   nothing from those that are read again and again. The system's cache of the file has it for a while anyway.
 //! - A clock selects the proven page to evict: one that was not requested since the hand last passed it. The hand moves
-//!   on while new pages come, so that a proven page that nobody requests any more leaves too.
+//!   on while new pages come, so that a proven page that nobody requests any more leaves too. And new pages leave while
+//!   proven ones come, for the same reason.
 //! - This is 2Q (Johnson and Shasha, VLDB 1994) with a clock for its main queue. `docs/decisions/0029` has the figures.
 //!
 //! `forrest_machine::frames` explains why a page found without a lock is the right one: slots are set and
@@ -48,7 +49,8 @@ const NEW_SHARE: usize = 16;
 /// A page that was evicted is proven if it is read again before this share of the cache was evicted after it, or before
 /// as many pages were as are new.
 const REMEMBERED_SHARE: usize = 8;
-/// The hand of the clock looks at one proven page for each eighth new one.
+/// For each eighth page the other kind has its turn: the hand of the clock looks at one proven page, or if few are new,
+/// one of those leaves.
 const AGED_EVERY: u32 = 8;
 /// Number of pages that a closing file frees before it lets other threads take the lock.
 const FORGOTTEN_MAX: usize = 512;
@@ -92,6 +94,19 @@ enum Room<'f> {
     Fresh(u32),
     /// No frame.
     None,
+}
+
+/// Which page a hand looks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sweep {
+    /// A new one.
+    New,
+    /// A proven one that was not requested, or the one after [`PASSED_MAX`] that were.
+    Proven,
+    /// The next proven one, if it was not requested.
+    Aged,
+    /// The next one: those of one kind may lie together, and the hands before them.
+    Any,
 }
 
 /// Which page is in which frame. INVARIANT, while its lock is held: the slots that name a frame are those of
@@ -139,7 +154,9 @@ impl Clock {
         while let Some(frame) = self.free.pop() {
             // If readers of a closed file still hold it, the hand finds it later.
             if let Ok(claimed) = frames.claim(frame) {
-                return Room::Claimed(claimed, None);
+                // It may have a page: one that was read into it after it was given out as new and another thread had
+                // given it up.
+                return Room::Claimed(claimed, self.evict(frame as usize));
             }
         }
         if self.seats.len() < self.seats_max {
@@ -150,33 +167,32 @@ impl Clock {
             return Room::None;
         }
         let has_many = self.kept_new > self.seats.len() / NEW_SHARE;
-        let aged = has_many && self.evicted.is_multiple_of(AGED_EVERY);
-        let found = aged.then(|| self.sweep(frames, false, 0)).flatten();
-        let found = found.or_else(|| self.sweep(frames, has_many, PASSED_MAX));
-        found.or_else(|| self.sweep(frames, !has_many, PASSED_MAX)).unwrap_or(Room::None)
+        let (kind, other) = if has_many { (Sweep::New, Sweep::Proven) } else { (Sweep::Proven, Sweep::New) };
+        let first = if has_many { Sweep::Aged } else { Sweep::New };
+        let ages = self.evicted.is_multiple_of(AGED_EVERY).then_some(first);
+        let sweeps = ages.into_iter().chain([kind, other, Sweep::Any]);
+        sweeps.into_iter().find_map(|sweep| self.sweep(frames, sweep)).unwrap_or(Room::None)
     }
 
-    /// Moves a hand on to a frame without a page, or with a new page, or with a proven one that was not requested, and
-    /// evicts that. It passes at most `passed_max` proven pages that were requested: the next one is evicted, or if it
-    /// is 0 none.
-    fn sweep<'f>(&mut self, frames: &'f Frames, is_new: bool, passed_max: usize) -> Option<Room<'f>> {
+    /// Moves a hand on to a frame without a page, or with one of the right kind, and evicts that.
+    fn sweep<'f>(&mut self, frames: &'f Frames, sweep: Sweep) -> Option<Room<'f>> {
         let mut passed = 0;
         for _ in 0..LOOKED_AT_MAX {
-            let hand = if is_new { &mut self.new_hand } else { &mut self.hand };
+            let hand = if sweep == Sweep::New { &mut self.new_hand } else { &mut self.hand };
             let at = if *hand < self.seats.len() { *hand } else { 0 };
             *hand = at + 1;
             if let Some(seat) = &self.seats[at] {
-                if seat.is_new != is_new {
-                    continue;
-                }
-                if !is_new && seat.slot().pass() {
-                    passed += 1;
-                    if passed_max == 0 {
-                        return None;
-                    }
-                    if passed <= passed_max {
+                match sweep {
+                    Sweep::Any => {}
+                    _ if seat.is_new != (sweep == Sweep::New) => continue,
+                    Sweep::New => {}
+                    Sweep::Proven if passed < PASSED_MAX && seat.slot().pass() => {
+                        passed += 1;
                         continue;
                     }
+                    Sweep::Proven => {}
+                    Sweep::Aged if seat.slot().pass() => return None,
+                    Sweep::Aged => {}
                 }
             }
             if let Ok(claimed) = frames.claim(at as u32) {
@@ -197,7 +213,8 @@ impl Clock {
 
     /// Whether a page was not evicted lately.
     fn is_new(&self, slot: &Slot) -> bool {
-        let remembered = self.kept_new.max(self.seats.len() / REMEMBERED_SHARE);
+        // At least one beside the page that was just evicted for it.
+        let remembered = self.kept_new.max(self.seats.len() / REMEMBERED_SHARE).max(2);
         slot.left_before(self.evicted).is_none_or(|count| count as usize > remembered)
     }
 
@@ -683,6 +700,61 @@ mod tests {
         });
         cache.set_bytes(1).unwrap();
         assert_eq!(cache.frames.as_ref().expect("there are addresses").committed().total_bytes(), 0);
+    }
+
+    /// A frame that was given out as a new one, and that another thread took and gave up meanwhile, is in the list of free
+    /// ones while it has a page.
+    #[test]
+    fn a_free_frame_that_has_a_page_loses_it_first() {
+        let cache = cache(2);
+        let frames = cache.frames.as_ref().unwrap();
+        let pages = Pages::new(&cache, 10);
+        let Room::Fresh(first) = lock(&cache.clock).claim(frames) else { panic!("no frame was used") };
+        pages.get(1, fill(1)).unwrap();
+        // The cache is full: the frame without a page is taken.
+        assert!(pages.get(2, |_| Err(Error::invalid("no"))).is_err());
+        assert_eq!(lock(&cache.clock).free, [first]);
+        let mut claimed = cache.claim_fresh(frames, first).expect("nobody has it");
+        claimed.fill(3);
+        drop(cache.keep(frames, pages.slots.get().unwrap(), 3, claimed));
+        assert_eq!(cache.stats().pages, 2);
+        pages.get(4, fill(4)).unwrap();
+        assert_eq!(cache.stats().pages, 2);
+        assert_eq!(pages.get(3, fill(33)).unwrap()[0], 33, "its frame has another page");
+    }
+
+    /// A hand that stands before many pages of the other kind still finds a frame.
+    #[test]
+    fn a_page_is_kept_wherever_the_hands_stand() {
+        let cache = cache(1000);
+        let pages = Pages::new(&cache, 5000);
+        (0..1000).for_each(|page| drop(pages.get(page, fill(1)).unwrap()));
+        {
+            let mut clock = lock(&cache.clock);
+            // Proven ones are before the hand of new ones, and new ones before the other.
+            for (at, seat) in clock.seats.iter_mut().enumerate() {
+                seat.as_mut().unwrap().is_new = at >= 500;
+            }
+            clock.kept_new = 500;
+            (clock.new_hand, clock.hand) = (0, 500);
+        }
+        pages.get(2000, fill(2)).unwrap();
+        pages.get(2000, no_read).unwrap();
+        assert_eq!(cache.stats().pages, 1000);
+    }
+
+    /// New pages that nobody requests leave, also while all that is read was read before.
+    #[test]
+    fn new_pages_leave_while_others_prove_themselves() {
+        let cache = cache(160);
+        let pages = Pages::new(&cache, 1000);
+        let mut reads = 0;
+        (0..20).for_each(|_| (0..155).for_each(|page| get(&pages, page, &mut reads)));
+        (500..510).for_each(|page| get(&pages, page, &mut reads));
+        (0..20).for_each(|_| (0..155).for_each(|page| get(&pages, page, &mut reads)));
+        reads = 0;
+        (0..155).for_each(|page| get(&pages, page, &mut reads));
+        assert!(reads <= 2, "{reads} of 155");
     }
 
     /// Gets a page, and counts in `reads` if it was read.

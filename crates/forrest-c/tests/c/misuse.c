@@ -188,7 +188,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(back, forrest_value_release(wrong->value));
     ANSWERS(back, forrest_batch_destroy(wrong->batch));
     ANSWERS(back, forrest_transaction_destroy(wrong->transaction));
-    ANSWERS(back, forrest_ingest_destroy(wrong->ingest));
+    ANSWERS(wrong->ingest == NULL ? FORREST_OK : back, forrest_ingest_destroy(wrong->ingest));
     ANSWERS(back, forrest_iter_destroy(wrong->iter));
     ANSWERS(back, forrest_close(wrong->db));
     ANSWERS(FORREST_OK, forrest_options_set(options, FORREST_TAGS, 1));

@@ -77,13 +77,16 @@ impl Ahead {
 
     /// The walk enters a page. Returns the pages to announce, that page included if it was not announced; they are no
     /// more than there are, so the caller cuts them off at the ends of the section.
+    ///
+    /// That a value `goes_on` in the page is no step of the walk, so it does not make a habit.
     #[inline]
-    pub(super) fn enter(&mut self, page: u64, forward: bool, habit: &Habit) -> Range<u64> {
+    pub(super) fn enter(&mut self, page: u64, forward: bool, goes_on: bool, habit: &Habit) -> Range<u64> {
         // Backward is forward with all signs changed. Page numbers have 32 bits.
         let at = if forward { page as i64 } else { -(page as i64) };
         if self.at.checked_add(1) == Some(at) {
             self.window = (self.window * 2).clamp(1, MOST);
-            if std::mem::take(&mut self.begins) {
+            if self.begins && !goes_on {
+                self.begins = false;
                 habit.leave();
             }
         } else {
@@ -120,7 +123,7 @@ mod tests {
                 let pages: Vec<u64> =
                     if forward { (100..1100).collect() } else { (100..1100).rev().collect() };
                 for &page in &pages {
-                    let range = ahead.enter(page, forward, &habit);
+                    let range = ahead.enter(page, forward, false, &habit);
                     assert!(range.end - range.start <= 2 * MOST as u64, "{range:?}");
                     calls += u32::from(!range.is_empty());
                     let range: Vec<u64> = if forward { range.collect() } else { range.rev().collect() };
@@ -137,7 +140,7 @@ mod tests {
     fn a_jump_begins_again() {
         let habit = Habit::new();
         let mut ahead = Ahead::new(2);
-        let mut enter = |page, forward| ahead.enter(page, forward, &habit);
+        let mut enter = |page, forward| ahead.enter(page, forward, false, &habit);
         assert_eq!(enter(7, true), 7..10);
         assert_eq!(enter(8, true), 0..0);
         assert_eq!(enter(9, true), 10..18);
@@ -145,8 +148,8 @@ mod tests {
         assert_eq!(enter(11, true), 18..44);
         assert_eq!(enter(7, true), 7..10);
         assert_eq!(enter(0, false), 0..1, "there is none before");
-        assert_eq!(Ahead::new(0).enter(5, true, &habit), 5..6);
-        assert_eq!(Ahead::new(2).enter(5, false, &habit), 3..6);
+        assert_eq!(Ahead::new(0).enter(5, true, false, &habit), 5..6);
+        assert_eq!(Ahead::new(2).enter(5, false, false, &habit), 3..6);
     }
 
     #[test]
@@ -154,9 +157,9 @@ mod tests {
         let habit = Habit::new();
         let walk = |pages: u64| {
             let mut ahead = Ahead::new(2);
-            let first = ahead.enter(7, true, &habit);
+            let first = ahead.enter(7, true, false, &habit);
             for page in 8..7 + pages {
-                ahead.enter(page, true, &habit);
+                ahead.enter(page, true, false, &habit);
             }
             first
         };
@@ -168,5 +171,11 @@ mod tests {
         assert_eq!(mixed[2..], [const { 7..10 }; 18]);
         let jumps: Vec<_> = (0..10).map(|_| walk(1)).collect();
         assert_eq!(jumps[9], 7..8);
+        // Values that take several pages.
+        for _ in 0..10 {
+            let mut ahead = Ahead::new(2);
+            assert_eq!(ahead.enter(7, true, false, &habit), 7..8);
+            ahead.enter(8, true, true, &habit);
+        }
     }
 }

@@ -197,7 +197,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
             None => {
                 self.page = None;
                 if self.walks {
-                    let pages = self.keys_ahead.enter(page_number, self.forward, &self.table.habit);
+                    let pages = self.keys_ahead.enter(page_number, self.forward, false, &self.table.habit);
                     // The page itself is read right away.
                     if pages.end > pages.start + 1 {
                         self.table.announce_keys(pages);
@@ -368,9 +368,9 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         self.value_place(ordinal).map(|place| place.end - place.start)
     }
 
-    /// The bytes of an extent within one page.
+    /// The bytes of an extent within one page; whether a value goes on with them.
     #[inline]
-    fn value_in_page(&mut self, place: &Range<u64>) -> Result<&[u8]> {
+    fn value_in_page(&mut self, place: &Range<u64>, goes_on: bool) -> Result<&[u8]> {
         if place.is_empty() {
             return Ok(&[]);
         }
@@ -378,7 +378,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         let is_new = self.value_page.as_ref().is_none_or(|(kept, _)| *kept != number);
         if is_new {
             if self.walks {
-                let pages = self.values_ahead.enter(number, self.forward, &self.table.habit);
+                let pages = self.values_ahead.enter(number, self.forward, goes_on, &self.table.habit);
                 if pages.end > pages.start + 1 {
                     self.table.announce_values(pages);
                 }
@@ -399,11 +399,12 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
             return self.table.read_past(place.start, out);
         }
         self.table.announce_values(page::place(place.start).0..page::place(place.end - 1).0 + 1);
+        let first = place.start;
         while !out.is_empty() {
             let room = page::PAYLOAD - page::place(place.start).1;
             let (now, later) = out.split_at_mut(out.len().min(room));
             let end = place.start + now.len() as u64;
-            now.copy_from_slice(self.value_in_page(&(place.start..end))?);
+            now.copy_from_slice(self.value_in_page(&(place.start..end), place.start > first)?);
             place.start = end;
             out = later;
         }
@@ -418,7 +419,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     pub(crate) fn value_into(&mut self, ordinal: u32, out: &mut Vec<u8>) -> Result<()> {
         let place = self.value_place(ordinal)?;
         if in_one_page(&place) {
-            out.extend_from_slice(self.value_in_page(&place)?);
+            out.extend_from_slice(self.value_in_page(&place, false)?);
             return Ok(());
         }
         let start = out.len();
@@ -439,7 +440,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     pub(crate) fn value(&mut self, ordinal: u32) -> Result<Value> {
         let place = self.value_place(ordinal)?;
         if in_one_page(&place) {
-            return self.value_in_page(&place).map(Value::from);
+            return self.value_in_page(&place, false).map(Value::from);
         }
         let mut shared: Arc<[u8]> = repeat_n(0, (place.end - place.start) as usize).collect();
         self.value_over_pages(place, Arc::get_mut(&mut shared).expect("nobody else has it yet"))?;
@@ -454,7 +455,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     pub(crate) fn value_with<R>(&mut self, ordinal: u32, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
         let place = self.value_place(ordinal)?;
         if in_one_page(&place) {
-            return self.value_in_page(&place).map(see);
+            return self.value_in_page(&place, false).map(see);
         }
         let mut bytes = std::mem::take(&mut self.value);
         bytes.resize((place.end - place.start) as usize, 0);
