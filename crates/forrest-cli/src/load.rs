@@ -119,6 +119,8 @@ struct Ascending {
     last: Option<Vec<u8>>,
     /// The ingest of the later ones.
     ingest: Option<Ingest>,
+    /// The number of the line of its first pair: nothing of it is loaded before its end.
+    line: u64,
     /// Bytes of keys and values in it.
     bytes: usize,
 }
@@ -343,6 +345,7 @@ impl<'s, 'n> Loader<'s, 'n> {
         }
         let mut ingest_all = || -> forrest::Result<()> {
             if ascending.ingest.is_none() {
+                ascending.line = numbers.first().copied().unwrap_or(self.number);
                 ascending.ingest = Some(space.ingest()?);
             }
             let ingest = ascending.ingest.as_mut().expect("it was just begun");
@@ -353,21 +356,33 @@ impl<'s, 'n> Loader<'s, 'n> {
         };
         let done = ingest_all();
         ascending.bytes += batch.bytes();
-        let (is_much, first) = (ascending.bytes >= INGEST_BYTES_MAX, numbers.first().copied());
+        let (is_much, line) = (ascending.bytes >= INGEST_BYTES_MAX, ascending.line);
+        if done.is_err() {
+            ascending.ingest = None;
+        }
         batch.clear();
         numbers.clear();
-        done.map_err(|error| Failure::from(error).at(self.place(first.unwrap_or(self.number), 0)))?;
+        done.map_err(|error| Failure::from(error).at(self.place(line, 0)))?;
         if is_much { self.end_ingest() } else { Ok(()) }
     }
 
     /// Makes visible what is ingested. Another ingest may follow.
     fn end_ingest(&mut self) -> Result<(), Failure> {
         let Some(ascending) = &mut self.ascending else { return Ok(()) };
-        let Some(ingest) = std::mem::take(ascending).ingest else { return Ok(()) };
+        let Ascending { ingest: Some(ingest), line, .. } = std::mem::take(ascending) else { return Ok(()) };
         ascending.batches = BATCHES_BEFORE_INGEST;
-        self.changes +=
-            ingest.finish().map_err(|error| Failure::from(error).at(self.place(self.number, 0)))?;
-        Ok(())
+        match ingest.finish() {
+            Ok(pairs) => {
+                self.changes += pairs;
+                Ok(())
+            }
+            Err(error) => {
+                // What follows must not be loaded without it.
+                self.pending.batch.clear();
+                self.pending.numbers.clear();
+                Err(Failure::from(error).at(self.place(line, 0)))
+            }
+        }
     }
 
     /// Writes the pairs that wait. If the store refuses them together, those before the first that it refuses are

@@ -158,9 +158,9 @@ impl<D: Disk> forrest_engine::Ingest for Ingest<D> {
         self.check()?;
         let completed = self.complete();
         self.note(completed)?;
-        let added = self.store.add_tables(&self.space, &self.tables);
-        // If the log is stopped, the manifest may have the tables.
-        if added.is_ok() || self.store.log().check().is_err() {
+        let mut is_named = false;
+        let added = self.store.add_tables(&self.space, &self.tables, &mut is_named);
+        if is_named {
             self.forget();
         }
         added.map(|()| self.pairs)
@@ -172,6 +172,9 @@ impl<D: Disk> Drop for Ingest<D> {
         // In a forked process the files are the parent's.
         if self.store.check_here().is_ok() {
             self.remove();
+        } else {
+            // Dropping them takes locks, which another thread of the parent may have held.
+            std::mem::forget((self.writing.take(), std::mem::take(&mut self.tables)));
         }
     }
 }

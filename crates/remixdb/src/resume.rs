@@ -53,12 +53,14 @@ impl<D: Disk> Core<D> {
         // an edit that named them may be too.
         if !self.has_lost() {
             let named: BTreeSet<Name> = manifest.state().files().collect();
+            let listed = disk::list(self.disk())?;
+            // Afterwards: an ingest notes the number of a file before it makes the file.
             let ingested = lock(&self.ingested).clone();
             let is_left = |name: &Name| {
                 let is_file = matches!(name.kind, Kind::Table | Kind::Remix);
                 is_file && !named.contains(name) && !ingested.contains(&name.number)
             };
-            manifest.add_waiting(disk::list(self.disk())?.into_iter().filter(is_left));
+            manifest.add_waiting(listed.into_iter().filter(is_left));
             manifest.remove_waiting(false, || self.next_number())?;
         }
         let log = self.log().begin_after_failure(number)?;

@@ -15,7 +15,7 @@ use super::rewrite::{ALONE, New, Old, Output, Replaced, Rewrite, merge, separato
 use crate::catalog::Space;
 use crate::compact::plan::TABLES_MAX;
 use crate::core::{Core, Order};
-use crate::disk::{self, Disk};
+use crate::disk::{self, Disk, Name};
 use crate::manifest::Manifest;
 use crate::partition::{self, Known, Partition};
 use crate::remix::{Remix, Show};
@@ -24,7 +24,7 @@ use crate::version::Version;
 use forrest_base::lock;
 use forrest_engine::{Durability, Result};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// In the last one, all other writers wait.
 const TRIES: usize = 3;
@@ -34,13 +34,22 @@ const TOGETHER: usize = TABLES_MAX / 2;
 
 impl<D: Disk> Core<D> {
     /// Adds tables to a keyspace at one instant. All changes before are durable when this returns, and so are the
-    /// tables. Tables that were divided are removed.
+    /// tables. Tables that were divided are removed. `is_named` is set if a manifest may name the tables: also after an
+    /// error, their files are the store's then.
     ///
     /// # Errors
     /// `Corrupt`, `Io` if the range has a damaged table; `InvalidArgument` if the keyspace was dropped; `Io`,
     /// `OutOfSpace`, `Stopped`. The store has none of the tables then, unless the log is stopped: it may have all.
-    pub(crate) fn add_tables(&self, space: &Space, tables: &[Arc<Table<D>>]) -> Result<()> {
-        let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return Ok(()) };
+    pub(crate) fn add_tables(
+        &self,
+        space: &Space,
+        tables: &[Arc<Table<D>>],
+        is_named: &mut bool,
+    ) -> Result<()> {
+        let (Some(first), Some(last)) = (tables.first(), tables.last()) else {
+            self.check_ingest(space)?;
+            return self.sync();
+        };
         let (least, greatest) = (first.least(), last.greatest());
         let is_newer = |version: &Version<D>| version.has_in_memory(space.id, least, greatest);
         let mut manifest = lock(&self.manifest);
@@ -72,8 +81,15 @@ impl<D: Disk> Core<D> {
             }
             self.gaps.end_all(space.id, least, greatest);
             let floor = manifest.state().floor;
-            self.replace(&mut manifest, Some(&mut order), first, None, &replaced, floor)?;
+            let done = self.replace(&mut manifest, Some(&mut order), first, None, &replaced, floor);
             drop(order);
+            // While the manifest is locked: nobody resumes the store meanwhile. If a commit has failed, the log is
+            // stopped.
+            *is_named = done.is_ok() || self.log().check().is_err() || {
+                let named: BTreeSet<_> = manifest.state().files().collect();
+                tables.iter().any(|table| named.contains(&table.name()))
+            };
+            done?;
             let made = replaced.iter().flat_map(|replaced| &replaced.new);
             let named: BTreeSet<u64> =
                 made.flat_map(|made| made.tables()).map(|table| table.name().number).collect();
@@ -148,27 +164,28 @@ fn cut<D: Disk>(
         let order = partition::merge_order(alone, &|| store.look())?;
         let lows = [table.least()].into_iter().chain(cuts.iter().map(|one| &one.low[..]));
         let ends = cuts.iter().map(|one| Some(&one.low[..])).chain([None]);
+        // If one fails, the caller removes all new files.
+        let files = Mutex::default();
         for (low, end) in lows.zip(ends) {
-            all.extend(pairs_of(store, alone, &order, (low, end), store.builder.tags)?);
+            all.extend(pairs_of(store, alone, &order, (low, end), store.builder.tags, &files)?);
         }
     }
     Ok(all)
 }
 
 /// The pairs that tables have in a range, as one table; `None` if there are none. The tables are all of a partition, or
-/// have no tombstones.
+/// have no tombstones. Its file is added to `files`.
 fn pairs_of<D: Disk>(
     store: &Core<D>,
     tables: &[Arc<Table<D>>],
     order: &Arc<Remix>,
     (low, end): (&[u8], Option<&[u8]>),
     tags: bool,
+    files: &Mutex<Vec<Name>>,
 ) -> Result<Option<Arc<Table<D>>>> {
     let nothing = New { memtable: None, space: 0, low, end };
     let old = Old::new(tables, Some(order.clone()), Show::Live, nothing)?;
-    // If this fails, the caller removes all new files.
-    let files = Default::default();
-    let made = merge(nothing, old, Output::new(store, u64::MAX, tags, &files))?;
+    let made = merge(nothing, old, Output::new(store, u64::MAX, tags, files))?;
     Ok(made.into_iter().map(|(_, table)| table).next())
 }
 
@@ -220,14 +237,24 @@ impl<D: Disk> Rewrite<'_, D> {
             let tables = old.iter().chain(newer).cloned().collect();
             return Ok(vec![Arc::new(self.with(old.len(), tables)?)]);
         }
-        let order = self.whole_order()?.expect("it has tables");
+        self.or_remove(|files| self.divided(end, newer, files))
+    }
+
+    /// The same as several partitions, each with some of the new tables.
+    fn divided(
+        &self,
+        end: Option<&[u8]>,
+        newer: &[Arc<Table<D>>],
+        files: &Mutex<Vec<Name>>,
+    ) -> Result<Vec<Arc<Partition<D>>>> {
+        let (old, order) = (self.tables(), self.whole_order()?.expect("it has tables"));
         let mut made = Vec::new();
         let (mut low, mut parts) = (self.low.to_vec(), newer.chunks(TOGETHER).peekable());
         while let Some(part) = parts.next() {
             let last = part.last().expect("a chunk has some");
             let next = parts.peek().map(|next| separator(last.greatest(), next[0].least()));
             let end = next.as_deref().or(end);
-            match pairs_of(self.store, old, &order, (&low, end), false)? {
+            match pairs_of(self.store, old, &order, (&low, end), false, files)? {
                 None => made.extend(alone(low, part)),
                 Some(own) => {
                     let tables = [own].into_iter().chain(part.iter().cloned()).collect();

@@ -363,8 +363,10 @@ fn a_reader_beside_sees_an_ingest_before_what_follows() {
 
 #[test]
 fn what_an_ingest_refuses() {
-    let world = World::open(&Simulated::new(), &large()).expect("it opens");
+    let disk = Simulated::new();
+    let world = World::open(&disk, &large()).expect("it opens");
     let space = world.store.keyspace("other").expect("it is made");
+    let empty = Box::new(Ingest::begin(&world.store, &space).expect("it begins"));
     let mut ingest = Box::new(Ingest::begin(&world.store, &space).expect("it begins"));
     ingest.put(b"b", b"1").expect("it is the first");
     for wrong in [&b"b"[..], b"a", b""] {
@@ -377,8 +379,13 @@ fn what_an_ingest_refuses() {
     world.store.drop_space("other").expect("it is dropped");
     let error = ingest.finish().expect_err("there is no keyspace");
     assert!(error.to_string().contains("was dropped"), "{error}");
+    let error = empty.finish().expect_err("there is no keyspace");
+    assert!(error.to_string().contains("was dropped"), "{error}");
     assert!(Ingest::begin(&world.store, &space).is_err());
     let none = Box::new(Ingest::begin(&world.store, &world.store.keyspace("default").unwrap()).unwrap());
-    assert_eq!(none.finish().expect("nothing is no error"), 0);
+    disk.fail(Fault { at: disk.ios(), times: Times::ForEver, kind: Failure::Eio });
+    let ios = disk.ios();
+    assert!(none.finish().is_err() && disk.ios() > ios, "what came before is synced");
+    disk.heal();
     assert_eq!(world.content().unwrap(), Content::from([("default".into(), Pairs::new())]));
 }
