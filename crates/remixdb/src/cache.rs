@@ -702,8 +702,8 @@ mod tests {
         assert_eq!(cache.frames.as_ref().expect("there are addresses").committed().total_bytes(), 0);
     }
 
-    /// A frame that was given out as a new one, and that another thread took and gave up meanwhile, is in the list of free
-    /// ones while it has a page.
+    /// A frame that was given out as a new one, and that another thread took and gave up meanwhile, is in the list of
+    /// free ones while it has a page.
     #[test]
     fn a_free_frame_that_has_a_page_loses_it_first() {
         let cache = cache(2);
