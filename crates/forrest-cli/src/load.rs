@@ -110,6 +110,13 @@ struct Pending {
     numbers: Vec<u64>,
 }
 
+impl Pending {
+    fn clear(&mut self) {
+        self.batch.clear();
+        self.numbers.clear();
+    }
+}
+
 /// Full batches of a keyspace whose keys ascend.
 #[derive(Default)]
 struct Ascending {
@@ -360,8 +367,7 @@ impl<'s, 'n> Loader<'s, 'n> {
         if done.is_err() {
             ascending.ingest = None;
         }
-        batch.clear();
-        numbers.clear();
+        self.pending.clear();
         done.map_err(|error| Failure::from(error).at(self.place(line, 0)))?;
         if is_much { self.end_ingest() } else { Ok(()) }
     }
@@ -378,8 +384,7 @@ impl<'s, 'n> Loader<'s, 'n> {
             }
             Err(error) => {
                 // What follows must not be loaded without it.
-                self.pending.batch.clear();
-                self.pending.numbers.clear();
+                self.pending.clear();
                 Err(Failure::from(error).at(self.place(line, 0)))
             }
         }
@@ -407,8 +412,7 @@ impl<'s, 'n> Loader<'s, 'n> {
                 }
             }
         }
-        batch.clear();
-        numbers.clear();
+        self.pending.clear();
         failed.map_or(Ok(()), |(number, error)| Err(Failure::from(error).at(self.place(number, 0))))
     }
 }
