@@ -45,7 +45,10 @@ pub(crate) fn run(workspace: &Workspace, steps: &[&Step]) -> Result<(), Failure>
         match &verdict {
             Ok(Outcome::Passed) => println!("== {} passed in {}", step.name, told(took)),
             Ok(Outcome::Skipped(why)) => println!("== {} skipped: {why}", step.name),
-            Err(why) => println!("== {} FAILED after {}: {why}", step.name, told(took)),
+            Err(why) => {
+                println!("== {} FAILED after {}: {why}", step.name, told(took));
+                println!("== free space and where: {}", workspace.space().trim());
+            }
         }
         failed = verdict.is_err();
         records.push((step.name, Some(verdict), took));
