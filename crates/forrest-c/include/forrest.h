@@ -884,10 +884,9 @@ int32_t forrest_delete(forrest_db *db, const void *key, size_t key_bytes);
 
 /**
  * Removes all keys from `start` up to, but without, `end`. A null `end` is no end. `forrest_count` returns their
- * number. On disk, a range whose keys take more memory than a memtable (a key: its length three times, and about
- * 236 bytes) is removed in pieces, in the order of keys: others may read and write between two pieces, and after
- * a crash or an error the first pieces are gone. Otherwise all of it happens at one instant. Errors as of
- * `forrest_set`.
+ * number. It is one change, and happens at one instant. On disk it takes the same time, log and memory for any
+ * number of keys. Errors as of `forrest_set`; on disk `FORREST_CORRUPT` or `FORREST_IO` also if a table is damaged
+ * that has keys in the range and may have others.
  *
  * # Safety
  * - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
@@ -897,6 +896,19 @@ int32_t forrest_delete_range(forrest_db *db,
                              size_t start_bytes,
                              const void *end,
                              size_t end_bytes);
+
+/**
+ * Removes all keys that begin with a prefix, like `forrest_delete_range`.
+ *
+ * # Safety
+ * - `prefix` is null or has `prefix_bytes` readable bytes.
+ */
+int32_t forrest_delete_prefix(forrest_db *db, const void *prefix, size_t prefix_bytes);
+
+/**
+ * Removes all keys of a keyspace, like `forrest_delete_range`. The keyspace stays.
+ */
+int32_t forrest_clear(forrest_db *db);
 
 /**
  * Adds to a counter, at one instant, and returns its new value in `sum`. A counter is a value of 8 bytes, a
@@ -971,8 +983,7 @@ int32_t forrest_batch_delete(forrest_batch *batch, const void *key, size_t key_b
 
 /**
  * Adds a change that removes all keys from `start` up to, but without, `end`. A null `end` is no end.
- * `FORREST_LIMIT` if one of them is too long for any store. On disk, writing the batch fails with `FORREST_LIMIT` if
- * the keys of its ranges take more memory than three memtables; `forrest_delete_range` removes such a range.
+ * `FORREST_LIMIT` if one of them is too long for any store. Changes that follow can set keys of the range again.
  *
  * # Safety
  * - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.

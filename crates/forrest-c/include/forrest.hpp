@@ -655,6 +655,12 @@ public:
         const detail::Maybe until(end);
         detail::check(forrest_delete_range(handle(), start.data(), start.size(), until.data, until.bytes));
     }
+    /** Removes all keys that begin with a prefix. */
+    void erase_prefix(std::string_view prefix) {
+        detail::check(forrest_delete_prefix(handle(), prefix.data(), prefix.size()));
+    }
+    /** Removes all keys. The keyspace stays. */
+    void clear() { detail::check(forrest_clear(handle())); }
     /** Adds to a counter, which is 8 bytes, big endian, and 0 if it is missing; returns its new value. */
     int64_t add(std::string_view key, int64_t delta) {
         int64_t sum;

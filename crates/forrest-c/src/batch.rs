@@ -87,8 +87,7 @@ pub unsafe extern "C" fn forrest_batch_delete(
 }
 
 /// Adds a change that removes all keys from `start` up to, but without, `end`. A null `end` is no end.
-/// `FORREST_LIMIT` if one of them is too long for any store. On disk, writing the batch fails with `FORREST_LIMIT` if
-/// the keys of its ranges take more memory than three memtables; `forrest_delete_range` removes such a range.
+/// `FORREST_LIMIT` if one of them is too long for any store. Changes that follow can set keys of the range again.
 ///
 /// # Safety
 /// - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.

@@ -5,7 +5,7 @@ use crate::code::{FORREST_MISMATCH, FORREST_NOT_FOUND, FORREST_OK};
 use crate::db::Db;
 use crate::failure::{Failure, guard};
 use crate::value::{Value, hold};
-use forrest_rust::{Op, Outcome, Swap};
+use forrest_rust::{Op, Outcome, Swap, prefix_end};
 use std::ffi::c_void;
 use std::ptr;
 
@@ -51,10 +51,9 @@ pub unsafe extern "C" fn forrest_delete(db: *mut Db, key: *const c_void, key_byt
 }
 
 /// Removes all keys from `start` up to, but without, `end`. A null `end` is no end. `forrest_count` returns their
-/// number. On disk, a range whose keys take more memory than a memtable (a key: its length three times, and about
-/// 236 bytes) is removed in pieces, in the order of keys: others may read and write between two pieces, and after
-/// a crash or an error the first pieces are gone. Otherwise all of it happens at one instant. Errors as of
-/// `forrest_set`.
+/// number. It is one change, and happens at one instant. On disk it takes the same time, log and memory for any
+/// number of keys. Errors as of `forrest_set`; on disk `FORREST_CORRUPT` or `FORREST_IO` also if a table is damaged
+/// that has keys in the range and may have others.
 ///
 /// # Safety
 /// - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
@@ -72,6 +71,29 @@ pub unsafe extern "C" fn forrest_delete_range(
         let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
         apply(db, Op::DeleteRange { start, end }).map(|_| FORREST_OK)
     })
+}
+
+/// Removes all keys that begin with a prefix, like `forrest_delete_range`.
+///
+/// # Safety
+/// - `prefix` is null or has `prefix_bytes` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_delete_prefix(
+    db: *mut Db,
+    prefix: *const c_void,
+    prefix_bytes: usize,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `prefix` is null or has `prefix_bytes` readable bytes, as the Safety section demands.
+        let start = unsafe { key(prefix, prefix_bytes) }?;
+        apply(db, Op::DeleteRange { start, end: prefix_end(start).as_deref() }).map(|_| FORREST_OK)
+    })
+}
+
+/// Removes all keys of a keyspace, like `forrest_delete_range`. The keyspace stays.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_clear(db: *mut Db) -> i32 {
+    guard(|| apply(db, Op::DeleteRange { start: b"", end: None }).map(|_| FORREST_OK))
 }
 
 /// Adds to a counter, at one instant, and returns its new value in `sum`. A counter is a value of 8 bytes, a

@@ -237,9 +237,8 @@ impl Keyspace {
         self.space.detached(py, |space| Ok(space.compare_and_swap(key, expected, new)?.is_done()))
     }
 
-    /// Removes all keys of a range, with the arguments of range(). count() returns their number. On disk, a range whose
-    /// keys take more memory than a memtable (a key: its length three times, and about 236 bytes) is removed in pieces,
-    /// and others may read and write between two of them. Otherwise all of it happens at one instant.
+    /// Removes all keys of a range, with the arguments of range(). count() returns their number. It is one change, and
+    /// happens at one instant. On disk it takes the same time, log and memory for any number of keys.
     #[pyo3(signature = (start=None, stop=None, *, prefix=None))]
     fn delete_range(
         &self,
@@ -267,7 +266,7 @@ impl Keyspace {
         self.space.detached(py, |space| Ok(space.compact_range(bounds)?))
     }
 
-    /// Removes all keys, as delete_range() does.
+    /// Removes all keys, as delete_range() does. The keyspace stays.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         self.space.detached(py, |space| Ok(space.delete_range(..)?))
     }

@@ -170,9 +170,8 @@ impl WriteBatch {
 
     /// Adds an operation that removes all keys of a range.
     ///
-    /// On disk, the keys of all ranges of a batch must fit the memory of three memtables, as
-    /// [`Keyspace::delete_range`] counts them: by default 709,000 keys of 16 bytes. Otherwise the batch fails with
-    /// `Limit`, and nothing is changed. A larger range is removed by [`Keyspace::delete_range`].
+    /// Operations that follow can set keys of the range again: a reader sees the range before the batch or after it,
+    /// and nothing between. See [`Keyspace::delete_range`].
     pub fn delete_range(&mut self, range: impl KeyRange) -> &mut WriteBatch {
         self.on_default().delete_range(range);
         self

@@ -6,7 +6,7 @@
 use crate::engine;
 use crate::ingest::Ingest;
 use crate::view::View;
-use forrest_engine::{KeyRange, Keyspace as _, Op, Outcome, Result, Swap, Value};
+use forrest_engine::{KeyRange, Keyspace as _, Op, Outcome, Result, Swap, Value, prefix_end};
 use std::fmt;
 use std::ops::Deref;
 
@@ -186,11 +186,14 @@ impl Keyspace {
 
     /// Removes all keys of a range. It does not count them; [`View::count`] does.
     ///
-    /// In memory and in the kernel this happens at one instant. On disk it does up to a number of keys, and a larger
-    /// range is removed in pieces of about as many, in the order of keys. Each piece is a change of its own: others may
-    /// read and write between two pieces, and after a crash or an error the first pieces are gone and the rest is
-    /// there. A piece takes as much memory as a memtable ([`memtable_bytes`](crate::Builder::memtable_bytes)), a key
-    /// about 236 bytes and three times its length: by default 236,000 keys of 16 bytes.
+    /// It is one change, and happens at one instant. On disk it takes the same time, log and memory for any number of
+    /// keys: it is one record, and reads skip what it covers. The space comes back in the background; where all keys of
+    /// a part of the store are removed, without reading or writing any. In memory and in the kernel it takes time in
+    /// proportion to the keys.
+    ///
+    /// # Errors
+    /// On disk, `Corrupt` or `Io` if a table is damaged that has keys in the range and may have others. A range that
+    /// has all keys of such a table removes the damage.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -202,6 +205,36 @@ impl Keyspace {
     /// ```
     pub fn delete_range(&self, bounds: impl KeyRange) -> Result<()> {
         self.apply(Op::delete_range(bounds)).map(drop)
+    }
+
+    /// Removes all keys that begin with `prefix`, as [`delete_range`](Keyspace::delete_range) does. The empty prefix
+    /// removes all keys.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("user:1:name", "Ada")?;
+    /// db.set("user:10:name", "Grace")?;
+    /// db.delete_prefix("user:1:")?;
+    /// assert_eq!(db.count(..)?, 1);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        let start = prefix.as_ref();
+        self.apply(Op::DeleteRange { start, end: prefix_end(start).as_deref() }).map(drop)
+    }
+
+    /// Removes all keys of the keyspace, as [`delete_range`](Keyspace::delete_range) does. The keyspace stays.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// let index = db.keyspace("index")?;
+    /// index.set("oak", "1")?;
+    /// index.clear()?;
+    /// assert_eq!(index.count(..)?, 0);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn clear(&self) -> Result<()> {
+        self.delete_range(..)
     }
 
     /// Begins an ingest: many sorted pairs, which the keyspace gets at one instant. On disk this is the fastest way to

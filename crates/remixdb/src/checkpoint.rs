@@ -110,17 +110,27 @@ fn log<D: Disk>(
             log.rotate(number)?;
         }
         for space in memtable.spaces().into_iter().filter(|&space| catalog.has(space)) {
+            let mut queue = |change: Change<'_>| {
+                log.queue(1, |out| change.put(out));
+                last += 1;
+                log.commit(last, Durability::Memory)
+            };
+            // What the ranges hide is left out, so they come first.
+            let ranges = memtable.ranges(space).unwrap_or_default();
+            for range in ranges.up_to(read_at) {
+                queue(Change::DeleteRange { space, start: &range.start, end: range.end.as_deref() })?;
+            }
             let Some(mut pairs) = memtable.cursor(space) else { continue };
             let mut is_there = pairs.seek(&[]);
             while is_there && let (Some(key), Some(versions)) = (pairs.key(), pairs.value_bytes()) {
-                let change = memtable::past(versions, read_at).map(|said| match said {
-                    Some(value) => Change::Put { space, key, value },
-                    None => Change::Delete { space, key },
+                let seen = memtable::past(versions, read_at).filter(|(sequence, _)| {
+                    ranges.deleted(key, read_at).is_none_or(|(deleted, _)| deleted < *sequence)
                 });
-                if let Some(change) = change {
-                    log.queue(1, |out| change.put(out));
-                    last += 1;
-                    log.commit(last, Durability::Memory)?;
+                if let Some((_, said)) = seen {
+                    queue(match said {
+                        Some(value) => Change::Put { space, key, value },
+                        None => Change::Delete { space, key },
+                    })?;
                 }
                 is_there = pairs.next();
             }

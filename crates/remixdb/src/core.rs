@@ -139,6 +139,8 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) unapplied: Mutex<Vec<Unapplied>>,
     /// Numbers of the tables that ingests write, which no manifest names yet.
     pub(crate) ingested: Mutex<BTreeSet<u64>>,
+    /// Whether the memtable is to become tables before it is full, because they give back space.
+    pub(crate) is_flush_due: AtomicBool,
     /// Whether there was no room for the tables of the oldest memtable.
     pub(crate) full: AtomicBool,
 }

@@ -64,6 +64,7 @@ mod parked;
 mod partition;
 #[cfg(feature = "parts")]
 pub mod parts;
+mod ranges;
 mod rate;
 mod read;
 mod readers;
@@ -84,6 +85,7 @@ mod verify;
 mod version;
 mod view;
 mod wal;
+mod wanted;
 mod work;
 mod workers;
 mod write;

@@ -14,12 +14,22 @@
 //! version, and one more for each snapshot between whose sequence numbers it was written. A tombstone is a version
 //! without a value.
 //!
+//! Beside the trees it has the ranges of keys that were deleted together ([`Ranges`]). Such a delete hides the versions
+//! of its keys that are older: those in the tree, and those in all older places. It takes constant memory, and no
+//! version is made for its keys.
+//!
+//! A reader loads the ranges before it looks into the tree, and before that the sequence number up to which they count.
+//! A set that comes after a range delete in the same batch is in the tree before the batch becomes visible. So a reader
+//! that counts the delete finds the set. A set that comes before it in the same batch is left out of the batch.
+//!
 //! One thread at a time writes, under the store's order lock. Any number of threads read meanwhile, without
 //! waiting.
 
 use crate::catalog::Catalog;
+use crate::ranges::{FRAGMENT_BYTES, FRAGMENTS_MOST, Ranges, Union};
 use crate::room;
 use crate::sync::AtomicU64;
+use crate::wanted::Wanted;
 use forrest_engine::Options;
 use forrest_engine::error::of_index;
 use forrest_engine::{Error, ErrorKind, Result};
@@ -53,6 +63,10 @@ pub(crate) struct Memtable {
     /// The tree of the most used keyspace, found without a lock.
     first: OnceLock<Tree>,
     others: RwLock<BTreeMap<u32, Tree>>,
+    /// The range deletes of each keyspace that has any.
+    ranges: RwLock<BTreeMap<u32, Arc<Ranges>>>,
+    /// Number of changes of `ranges`. Counted after them.
+    range_deletes: AtomicUsize,
     /// Bytes of keys, values and their overhead, about.
     bytes: AtomicUsize,
     /// Bytes, counted the same way, that certainly fit.
@@ -106,12 +120,15 @@ fn split(bytes: &[u8]) -> (u64, Said<'_>, &[u8]) {
     (head >> FLAG_BITS, (head & TOMBSTONE == 0).then_some(value), older)
 }
 
+/// A version that a reader sees: its sequence number and its content.
+pub(crate) type Seen<'v> = (u64, Said<'v>);
+
 /// The newest version up to a sequence number.
-fn at(mut versions: &[u8], read_at: u64) -> Option<Said<'_>> {
+fn at(mut versions: &[u8], read_at: u64) -> Option<Seen<'_>> {
     while !versions.is_empty() {
         let (sequence, said, older) = split(versions);
         if sequence <= read_at {
-            return Some(said);
+            return Some((sequence, said));
         }
         versions = older;
     }
@@ -121,14 +138,22 @@ fn at(mut versions: &[u8], read_at: u64) -> Option<Said<'_>> {
 impl ReadAt<'_> {
     /// The version that the reader sees of a key; `None` if it sees none.
     #[inline]
-    pub(crate) fn see<'v>(&self, versions: &'v [u8]) -> Option<Said<'v>> {
+    pub(crate) fn see<'v>(&self, versions: &'v [u8]) -> Option<Seen<'v>> {
         match *self {
             ReadAt::Past(read_at) => at(versions, read_at),
             ReadAt::Newest(visible) => {
                 let visible = || visible.load(Ordering::Acquire);
                 let (sequence, said, _) = split(versions);
-                if sequence <= visible() { Some(said) } else { newest_at(versions, visible) }
+                if sequence <= visible() { Some((sequence, said)) } else { newest_at(versions, visible) }
             }
+        }
+    }
+
+    /// The sequence number up to which it sees changes now.
+    pub(crate) fn now(&self) -> u64 {
+        match *self {
+            ReadAt::Past(read_at) => read_at,
+            ReadAt::Newest(visible) => visible.load(Ordering::Acquire),
         }
     }
 }
@@ -141,39 +166,18 @@ impl ReadAt<'_> {
 /// a batch is being applied, and nothing that was visible before it is gone.
 #[cold]
 #[inline(never)]
-fn newest_at(versions: &[u8], visible: impl Fn() -> u64) -> Option<Said<'_>> {
+fn newest_at(versions: &[u8], visible: impl Fn() -> u64) -> Option<Seen<'_>> {
     let mut read_at = visible();
     loop {
         let (sequence, said, older) = split(versions);
         if sequence <= read_at {
-            return Some(said);
+            return Some((sequence, said));
         }
         let now = visible();
         if now == read_at {
             return at(older, read_at);
         }
         read_at = now;
-    }
-}
-
-/// Which versions readers may want.
-pub(crate) struct Wanted<'r> {
-    /// The sequence number up to which changes are visible.
-    pub(crate) visible: u64,
-    /// Those that snapshots read at, with the number of the readers of each.
-    pub(crate) snapshots: &'r BTreeMap<u64, usize>,
-}
-
-impl Wanted<'_> {
-    /// Whether a version may be wanted that the next newer one follows.
-    fn has(&self, sequence: u64, newer: u64) -> bool {
-        let span = sequence..newer;
-        span.contains(&self.visible) || (!span.is_empty() && self.snapshots.range(span).next().is_some())
-    }
-
-    /// Whether nobody can want a version before a sequence number.
-    fn has_none_before(&self, newer: u64) -> bool {
-        self.visible >= newer && self.snapshots.is_empty()
     }
 }
 
@@ -209,6 +213,12 @@ pub(crate) fn cost(key: usize, value: usize) -> usize {
     key + value + VERSION_BYTES + ENTRY_BYTES
 }
 
+/// Maximum number of bytes that a range delete adds to a memtable.
+pub(crate) fn range_cost(start: usize, end: usize) -> usize {
+    // It may cut another fragment in two.
+    2 * (start + end + FRAGMENT_BYTES)
+}
+
 impl Memtable {
     /// An empty memtable whose first change will be in `log`, with room for at least `room` bytes of changes
     /// ([`cost`]).
@@ -233,6 +243,8 @@ impl Memtable {
             index,
             first: OnceLock::new(),
             others: RwLock::default(),
+            ranges: RwLock::default(),
+            range_deletes: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             room: capacity / CAPACITY_FACTOR,
             log,
@@ -318,7 +330,7 @@ impl Memtable {
         Ok(())
     }
 
-    /// Passes the version of a key that the reader sees to `look`; `None` if it sees none.
+    /// Passes what the reader sees of a key to `look`; `None` if it sees nothing, and older places have to be asked.
     #[inline]
     pub(crate) fn get<R>(
         &self,
@@ -327,7 +339,76 @@ impl Memtable {
         read_at: ReadAt<'_>,
         look: impl FnOnce(Said<'_>) -> R,
     ) -> Option<R> {
-        self.tree(space, |tree| tree.get_with(key, |versions| read_at.see(versions).map(look)))??
+        if self.range_deletes() > 0 {
+            return self.get_beside_ranges(space, key, read_at, look);
+        }
+        self.tree(space, |tree| {
+            tree.get_with(key, |versions| read_at.see(versions).map(|(_, said)| look(said)))
+        })??
+    }
+
+    #[cold]
+    fn get_beside_ranges<R>(
+        &self,
+        space: u32,
+        key: &[u8],
+        read_at: ReadAt<'_>,
+        look: impl FnOnce(Said<'_>) -> R,
+    ) -> Option<R> {
+        let until = read_at.now();
+        let deleted = self.ranges(space).and_then(|ranges| Some(ranges.deleted(key, until)?.0));
+        let mut look = Some(look);
+        let mut show = |said: Said<'_>| look.take().map(|look| look(said));
+        let seen = self.tree(space, |tree| {
+            tree.get_with(key, |versions| match read_at.see(versions) {
+                Some((sequence, said)) if deleted.is_none_or(|deleted| deleted < sequence) => show(said),
+                _ => None,
+            })
+        });
+        match seen.flatten().flatten() {
+            None if deleted.is_some() => show(None),
+            seen => seen,
+        }
+    }
+
+    /// Deletes all keys of ranges at a sequence number greater than all before.
+    pub(crate) fn delete_ranges(
+        &self,
+        space: u32,
+        deleted: &Union,
+        sequence: u64,
+        wanted: &Wanted<'_>,
+    ) -> Result<()> {
+        room::ask()?;
+        // So that the keyspace is among those with changes.
+        self.make_tree(space)?;
+        let old = self.ranges(space).unwrap_or_default();
+        let new = old.with(deleted, sequence, wanted);
+        let grown = new.bytes().saturating_sub(old.bytes());
+        self.ranges.write().unwrap_or_else(PoisonError::into_inner).insert(space, Arc::new(new));
+        self.range_deletes.fetch_add(1, Ordering::Release);
+        self.bytes.fetch_add(grown, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Number of times that ranges were deleted.
+    #[inline]
+    pub(crate) fn range_deletes(&self) -> usize {
+        self.range_deletes.load(Ordering::Acquire)
+    }
+
+    /// The deleted ranges of a keyspace; `None` if there are none.
+    pub(crate) fn ranges(&self, space: u32) -> Option<Arc<Ranges>> {
+        if self.range_deletes() == 0 {
+            return None;
+        }
+        self.ranges.read().unwrap_or_else(PoisonError::into_inner).get(&space).cloned()
+    }
+
+    /// Whether it has as many deleted ranges as it should take.
+    pub(crate) fn is_full_of_ranges(&self) -> bool {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        ranges.values().map(|ranges| ranges.len()).sum::<usize>() >= FRAGMENTS_MOST
     }
 
     /// A cursor over the keys of a keyspace and their versions; `None` if there are no keys.
@@ -344,7 +425,9 @@ impl Memtable {
 
     /// Bytes of memory that it takes, those of long values included.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.index.memory_bytes() as usize
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        let ranges: usize = ranges.values().map(|ranges| ranges.bytes()).sum();
+        self.index.memory_bytes() as usize + ranges
     }
 
     /// Bytes in use, and bytes taken from the system.
@@ -358,13 +441,14 @@ fn too_much(error: forrest_index::Error) -> Error {
 }
 
 /// The version under the cursor that a snapshot sees; `None` if it sees none.
-pub(crate) fn past(versions: &[u8], read_at: u64) -> Option<Said<'_>> {
+pub(crate) fn past(versions: &[u8], read_at: u64) -> Option<Seen<'_>> {
     at(versions, read_at)
 }
 
 /// The newest version under the cursor.
-pub(crate) fn newest(versions: &[u8]) -> Said<'_> {
-    split(versions).1
+pub(crate) fn newest(versions: &[u8]) -> Seen<'_> {
+    let (sequence, said, _) = split(versions);
+    (sequence, said)
 }
 
 #[cfg(test)]
@@ -418,10 +502,10 @@ mod tests {
             &with_older(7, Some(b"seven"), &with_older(5, Some(b"five"), &[], &nobody(5)), &reader(5, 7)),
             &reader(5, 9),
         );
-        assert_eq!(at(&chain, 7), Some(Some(&b"five"[..])), "seven is gone");
+        assert_eq!(at(&chain, 7), Some((5, Some(&b"five"[..]))), "seven is gone");
         let loads = std::cell::Cell::new(7);
         let visible = || loads.replace(9);
-        assert_eq!(newest_at(&chain, visible), Some(Some(&b"nine"[..])));
+        assert_eq!(newest_at(&chain, visible), Some((9, Some(&b"nine"[..]))));
     }
 
     static NONE: BTreeMap<u64, usize> = BTreeMap::new();

@@ -435,6 +435,7 @@ fn core<D: Disk>(
         workers,
         unapplied: Mutex::default(),
         ingested: Mutex::default(),
+        is_flush_due: AtomicBool::new(false),
         full: AtomicBool::new(false),
     }
 }

@@ -9,10 +9,12 @@ use crate::catalog::Catalog;
 use crate::core::Core;
 use crate::disk::{self, Disk, Name};
 use crate::manifest::ManifestState;
-use crate::memtable::{self, Memtable, Wanted};
+use crate::memtable::{self, Memtable};
+use crate::ranges::{Range, Union};
 use crate::readers::Numbers;
 use crate::record;
 use crate::wal::{self, Change, End, Tail};
+use crate::wanted::Wanted;
 use forrest_engine::Options;
 use forrest_engine::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
@@ -185,6 +187,9 @@ impl<'c, D: Disk> Replay<'c, D> {
             match change {
                 Change::Put { space, key, value } => self.set(name, space, key, sequence, Some(value))?,
                 Change::Delete { space, key } => self.set(name, space, key, sequence, None)?,
+                Change::DeleteRange { space, start, end } => {
+                    self.delete_range(name, space, (start, end), sequence)?
+                }
                 Change::Create { space, name: called } => {
                     if !self.catalog.add(called, space) {
                         return Err(senseless("makes a keyspace that exists"));
@@ -202,30 +207,52 @@ impl<'c, D: Disk> Replay<'c, D> {
     }
 
     fn set(&mut self, name: Name, space: u32, key: &[u8], sequence: u64, value: Option<&[u8]>) -> Result<()> {
-        if !self.catalog.has(space) {
-            return Err(disk::damaged(
-                name,
-                0,
-                format!("change {sequence} is in a keyspace that does not exist"),
-            ));
+        self.check(name, space, key, sequence)?;
+        self.make_room(name, memtable::cost(key.len(), value.map_or(0, <[u8]>::len)))?;
+        let nobody = BTreeMap::new();
+        let wanted = wanted(&self.reading, sequence, &nobody);
+        self.memtable.set(space, key, sequence, value, &wanted, &mut self.scratch)
+    }
+
+    fn delete_range(
+        &mut self,
+        name: Name,
+        space: u32,
+        (start, end): (&[u8], Option<&[u8]>),
+        sequence: u64,
+    ) -> Result<()> {
+        self.check(name, space, start, sequence)?;
+        self.check(name, space, end.unwrap_or_default(), sequence)?;
+        let Some(range) = Range::new(start, end) else {
+            return Err(disk::damaged(name, 0, format!("change {sequence} deletes a range without keys")));
+        };
+        let cost = memtable::range_cost(start.len(), end.map_or(0, <[u8]>::len));
+        if self.memtable.is_full_of_ranges() {
+            self.freeze(name.number, cost)?;
         }
-        if key.len() > forrest_engine::MAX_KEY_BYTES {
-            return Err(disk::damaged(
-                name,
-                0,
-                format!("change {sequence} has a key of {} bytes", key.len()),
-            ));
-        }
-        let cost = memtable::cost(key.len(), value.map_or(0, <[u8]>::len));
+        self.make_room(name, cost)?;
+        let (mut union, nobody) = (Union::default(), BTreeMap::new());
+        union.add(range);
+        self.memtable.delete_ranges(space, &union, sequence, &wanted(&self.reading, sequence, &nobody))
+    }
+
+    fn check(&self, name: Name, space: u32, key: &[u8], sequence: u64) -> Result<()> {
+        let what = if !self.catalog.has(space) {
+            "is in a keyspace that does not exist".to_string()
+        } else if key.len() > forrest_engine::MAX_KEY_BYTES {
+            format!("has a key of {} bytes", key.len())
+        } else {
+            return Ok(());
+        };
+        Err(disk::damaged(name, 0, format!("change {sequence} {what}")))
+    }
+
+    /// Sees to it that a change of `cost` bytes fits.
+    fn make_room(&mut self, name: Name, cost: usize) -> Result<()> {
         if self.memtable.bytes() >= self.builder.memtable_bytes || !self.memtable.has_room(cost) {
             self.freeze(name.number, cost)?;
         }
-        let nobody = BTreeMap::new();
-        let wanted = match &self.reading {
-            None => Wanted { visible: sequence, snapshots: &nobody },
-            Some((visible, snapshots)) => Wanted { visible: *visible, snapshots },
-        };
-        self.memtable.set(space, key, sequence, value, &wanted, &mut self.scratch)
+        Ok(())
     }
 
     /// Goes on with an empty memtable, whose first change is in a log and takes `cost` bytes.
@@ -288,6 +315,18 @@ impl<'c, D: Disk> Replay<'c, D> {
                 Err(disk::damaged(Name::log(self.end.number), self.end.offset, what))
             }
         }
+    }
+}
+
+/// The versions that readers may want while a change is applied.
+fn wanted<'r>(
+    reading: &'r Option<(u64, Arc<Numbers>)>,
+    sequence: u64,
+    nobody: &'r BTreeMap<u64, usize>,
+) -> Wanted<'r> {
+    match reading {
+        None => Wanted { visible: sequence, snapshots: nobody },
+        Some((visible, snapshots)) => Wanted { visible: *visible, snapshots },
     }
 }
 

@@ -22,7 +22,8 @@
 
 use crate::core::{Core, Order};
 use crate::disk::{self, Disk, Kind, Name};
-use crate::memtable::{Memtable, Unapplied, Wanted};
+use crate::memtable::{Memtable, Unapplied};
+use crate::wanted::Wanted;
 use forrest_base::lock;
 use forrest_engine::{Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet};

@@ -209,32 +209,26 @@ fn newest<D: Disk>(disk: &D, names: &[Name]) -> Result<(Name, ManifestState, Opt
     ))
 }
 
-/// A key of a keyspace and its value, or that it is deleted.
-type Pair = (Arc<Space>, Vec<u8>, Option<Vec<u8>>);
-
 /// Changes of the new store that are made together.
 struct Batch<D: Disk> {
     store: Handle<D>,
-    ops: Vec<Pair>,
+    ops: Vec<(Arc<Space>, Op)>,
     bytes: usize,
 }
 
 impl<D: Disk> Batch<D> {
     fn put(&mut self, space: &Arc<Space>, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        self.bytes += key.len() + value.map_or(0, <[u8]>::len);
-        self.ops.push((space.clone(), key.to_vec(), value.map(<[u8]>::to_vec)));
+        self.add(space, value.map_or(Op::Delete { key }, |value| Op::Set { key, value }))
+    }
+
+    fn add(&mut self, space: &Arc<Space>, op: Op<&[u8]>) -> Result<()> {
+        let _lengths = op.map(|bytes| self.bytes += bytes.len());
+        self.ops.push((space.clone(), op.map(|bytes| bytes.to_vec())));
         if self.bytes >= BATCH_BYTES || self.ops.len() >= BATCH_OPS { self.write() } else { Ok(()) }
     }
 
     fn write(&mut self) -> Result<()> {
-        let ops: Vec<_> = self
-            .ops
-            .iter()
-            .map(|(space, key, value)| match value {
-                Some(value) => (space, Op::Set { key: &key[..], value: &value[..] }),
-                None => (space, Op::Delete { key: &key[..] }),
-            })
-            .collect();
+        let ops: Vec<_> = self.ops.iter().map(|(space, op)| (space, op.borrowed())).collect();
         // There is no condition.
         let _applied = self.store.write(&ops, None)?;
         self.ops.clear();
@@ -624,9 +618,12 @@ impl<D: Disk> Salvage<'_, D> {
     }
 
     fn change(&mut self, change: Change<'_>, state: &ManifestState, log: Name) -> Result<()> {
-        let (id, key, value) = match change {
-            Change::Put { space, key, value } => (space, key, Some(value)),
-            Change::Delete { space, key } => (space, key, None),
+        let (id, keys, op) = match change {
+            Change::Put { space, key, value } => (space, [key, key], Op::Set { key, value }),
+            Change::Delete { space, key } => (space, [key, key], Op::Delete { key }),
+            Change::DeleteRange { space, start, end } => {
+                (space, [start, end.unwrap_or_default()], Op::DeleteRange { start, end })
+            }
             Change::Create { space, name } => {
                 // A keyspace that the manifest knew and does not name any more was dropped later.
                 if space >= state.next || self.is_guessed || state.keyspaces.contains_key(&space) {
@@ -644,16 +641,16 @@ impl<D: Disk> Salvage<'_, D> {
                 return Ok(());
             }
         };
-        if key.len() > MAX_KEY_BYTES {
+        if let Some(key) = keys.iter().find(|key| key.len() > MAX_KEY_BYTES) {
             return Err(disk::damaged(log, 0, format!("a change has a key of {} bytes", key.len())));
         }
         match self.spaces.get(&id) {
-            Some(space) => self.batch.put(space, key, value),
+            Some(space) => self.batch.add(space, op),
             // It was dropped later.
             None if id < state.next && !self.is_guessed => Ok(()),
             None => {
                 let space = self.nameless(id, log)?;
-                self.batch.put(&space, key, value)
+                self.batch.add(&space, op)
             }
         }
     }

@@ -6,15 +6,20 @@
 //! A scan that passes [`MANY`] entries of deleted keys before the next pair remembers their range, and later scans jump
 //! over it ([`gaps`](crate::gaps)).
 //!
+//! Where a memtable has deleted a range of keys, the scan moves all older places to the end of the range at once
+//! ([`jump_deleted`]). It counts the range deletes that were visible when it was placed; those that come later hide
+//! nothing from it, until it is placed again.
+//!
 //! A scan that comes to a partition and cannot read it fails once it has shown all pairs before that partition's range,
 //! and not at all if its own range ends before.
 
 use crate::disk::{self, Disk};
 use crate::gaps::{Changes, Gaps, Jump};
-use crate::memtable::{ReadAt, Said};
+use crate::memtable::{Memtable, ReadAt, Said};
 use crate::partition::{self, Partition, PartitionCursor};
+use crate::ranges::Ranges;
 use crate::version::Version;
-use forrest_engine::{Error, Result};
+use forrest_engine::{Error, ErrorKind, Result};
 use forrest_index::{Cursor, Direction};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
@@ -62,6 +67,8 @@ struct Memory {
     direction: Direction,
     /// Whether there is a pair at the cursor.
     valid: bool,
+    /// The ranges that it deletes, up to a sequence number.
+    ranges: Option<(Arc<Ranges>, u64)>,
 }
 
 impl Memory {
@@ -69,8 +76,22 @@ impl Memory {
         if self.valid { self.cursor.key() } else { None }
     }
 
+    /// What the reader sees at the cursor; `None` if it sees nothing.
     fn said(&self, read_at: ReadAt<'_>) -> Option<Said<'_>> {
-        self.cursor.value_bytes().and_then(|versions| read_at.see(versions))
+        let (sequence, said) = self.cursor.value_bytes().and_then(|versions| read_at.see(versions))?;
+        match &self.ranges {
+            Some((ranges, until)) => {
+                let deleted = self.key().and_then(|key| ranges.deleted(key, *until));
+                Some(if deleted.is_some_and(|(deleted, _)| deleted > sequence) { None } else { said })
+            }
+            None => Some(said),
+        }
+    }
+
+    /// Where an older place goes on after the deleted range that has a key; `None` if none has it.
+    fn beyond(&self, key: &[u8]) -> Option<Option<Bound<&[u8]>>> {
+        let (ranges, until) = self.ranges.as_ref()?;
+        Some(ranges.deleted(key, *until)?.1.beyond(self.direction))
     }
 
     /// Moves on until the pair is visible.
@@ -291,6 +312,9 @@ pub(crate) struct Scan<D: Disk> {
     tables: Tables<D>,
     /// The sources of the pair that was shown last. They advance before another pair is shown.
     shown: Last,
+    /// Whether a memtable deletes ranges, and how many the newest one had deleted before.
+    has_ranges: bool,
+    range_deletes: usize,
 }
 
 /// The sources of the pair that was shown last.
@@ -316,7 +340,8 @@ impl<D: Disk> Scan<D> {
         direction: Direction,
     ) -> Result<Scan<D>> {
         let tables = Tables { direction, at: 0, cursor: None, valid: false, passed: 0, fault: None };
-        let mut scan = Scan { version, space, memories: Vec::new(), tables, shown: Last::Nobody };
+        let (memories, shown) = (Vec::new(), Last::Nobody);
+        let mut scan = Scan { version, space, memories, tables, shown, has_ranges: false, range_deletes: 0 };
         scan.seek(changes, read_at, (from, end), direction)?;
         Ok(scan)
     }
@@ -389,7 +414,16 @@ impl<D: Disk> Scan<D> {
         if order.is_eq() {
             tables.advance(version.partitions(*space))?;
         }
-        Ok(1 + tables.take_passed())
+        self.jump_deleted(read_at);
+        Ok(1 + self.tables.take_passed())
+    }
+
+    /// See [`jump_deleted`].
+    fn jump_deleted(&mut self, read_at: ReadAt<'_>) {
+        if self.has_ranges {
+            let partitions = self.version.partitions(self.space);
+            jump_deleted(&mut self.memories, &mut self.tables, partitions, read_at);
+        }
     }
 
     /// The key of the next entry, which may be a tombstone of a memtable.
@@ -408,10 +442,18 @@ impl<D: Disk> Scan<D> {
 
     /// Places all cursors.
     fn place(&mut self, read_at: ReadAt<'_>, from: Bound<&[u8]>, direction: Direction) {
-        let Scan { version, space, memories, tables, shown } = self;
-        if memories.len() <= version.immutable.len() {
-            let cursors = version.memtables().filter_map(|memtable| memtable.cursor(*space));
-            *memories = cursors.map(|cursor| Memory { cursor, direction, valid: false }).collect();
+        let Scan { version, space, memories, tables, shown, has_ranges, range_deletes } = self;
+        let had_ranges =
+            std::mem::replace(has_ranges, version.memtables().any(|one| one.range_deletes() > 0));
+        *range_deletes = version.memtable.range_deletes();
+        if memories.len() <= version.immutable.len() || had_ranges || *has_ranges {
+            // Ranges count up to a number that is loaded before them, and both before anything of the trees.
+            let until = read_at.now();
+            let memory = |memtable: &Arc<Memtable>| {
+                let ranges = memtable.ranges(*space).map(|ranges| (ranges, until));
+                Some(Memory { cursor: memtable.cursor(*space)?, direction, valid: false, ranges })
+            };
+            *memories = version.memtables().filter_map(memory).collect();
         }
         *shown = Last::Nobody;
         if let Bound::Included(key) | Bound::Excluded(key) = from {
@@ -422,6 +464,7 @@ impl<D: Disk> Scan<D> {
         }
         memories.iter_mut().for_each(|memory| memory.seek(read_at, from, direction));
         tables.seek(version.partitions(*space), from, direction);
+        self.jump_deleted(read_at);
     }
 
     /// The address of the version that it reads, for comparison.
@@ -429,9 +472,9 @@ impl<D: Disk> Scan<D> {
         Arc::as_ptr(&self.version)
     }
 
-    /// Whether it reads this version.
+    /// Whether it reads this version, with all range deletes.
     pub(crate) fn reads(&self, version: &Arc<Version<D>>) -> bool {
-        Arc::ptr_eq(&self.version, version)
+        Arc::ptr_eq(&self.version, version) && self.range_deletes == version.memtable.range_deletes()
     }
 
     /// Passes the remaining pairs to `see`, in order, up to the other end of the range or until `see` breaks.
@@ -461,10 +504,10 @@ impl<D: Disk> Scan<D> {
         see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
     ) -> Result<Option<Vec<u8>>> {
         let mut dead = 0;
-        let Scan { version, space, memories, tables, shown } = self;
+        let Scan { version, space, memories, tables, shown, has_ranges, .. } = self;
         let partitions = version.partitions(*space);
         let direction = tables.direction;
-        loop {
+        'all: loop {
             match std::mem::replace(shown, Last::Nobody) {
                 Last::Nobody => {}
                 Last::Tables => tables.advance(partitions)?,
@@ -475,8 +518,17 @@ impl<D: Disk> Scan<D> {
                     pass(memories, first, read_at);
                 }
             }
+            if *has_ranges {
+                jump_deleted(memories, tables, partitions, read_at);
+            }
             let next = first_of(memories, direction);
             let Some((first, key)) = next.filter(|(_, key)| !is_beyond(key, end, direction)) else {
+                if *has_ranges && show_one(tables, partitions, end, shown, see)? {
+                    continue;
+                }
+                if *has_ranges {
+                    return Ok(None);
+                }
                 scan_tables(tables, partitions, end, shown, see)?;
                 return Ok(None);
             };
@@ -496,6 +548,9 @@ impl<D: Disk> Scan<D> {
                     return Ok(None);
                 }
                 tables.advance(partitions)?;
+                if *has_ranges {
+                    continue 'all;
+                }
             };
             *shown = Last::Memory { first, tables: order.is_eq() };
             match memories[first].said(read_at) {
@@ -514,6 +569,66 @@ impl<D: Disk> Scan<D> {
                 None => {}
             }
         }
+    }
+}
+
+/// Moves all places that are in a range that a newer memtable deletes to its end, until the next key is in no such
+/// range.
+fn jump_deleted<D: Disk>(
+    memories: &mut [Memory],
+    tables: &mut Tables<D>,
+    partitions: &[Arc<Partition<D>>],
+    read_at: ReadAt<'_>,
+) {
+    let direction = tables.direction;
+    loop {
+        let memory = first_of(memories, direction);
+        let table = tables.cursor().map(|cursor| cursor.key());
+        let (from, key) = match (memory, table) {
+            (None, None) => return,
+            (Some((at, key)), None) => (at, key),
+            (None, Some(key)) => (memories.len(), key),
+            (Some((at, memory)), Some(table)) => match in_direction(table.cmp(memory), direction) {
+                Ordering::Less => (memories.len(), table),
+                _ => (at, memory),
+            },
+        };
+        let newer = memories[..from].iter().enumerate();
+        let Some((at, to)) = newer.into_iter().find_map(|(at, memory)| Some((at, memory.beyond(key)?)))
+        else {
+            return;
+        };
+        let to = to.map(|to| to.map(<[u8]>::to_vec));
+        let to = to.as_ref().map(|to| to.as_ref().map(|key| &key[..]));
+        let is_before = |key: &[u8]| to.is_none_or(|to| !has(to, key, direction));
+        for memory in &mut memories[at + 1..] {
+            match to {
+                Some(to) if memory.key().is_some_and(is_before) => memory.seek(read_at, to, direction),
+                None => memory.valid = false,
+                Some(_) => {}
+            }
+        }
+        match to {
+            Some(to) if tables.cursor().is_some_and(|cursor| is_before(cursor.key())) => {
+                let passed = tables.take_passed();
+                tables.seek(partitions, to, direction);
+                tables.passed += passed;
+                if tables.cursor().is_some_and(|cursor| is_before(cursor.key())) {
+                    tables.note(Err(Error::new(ErrorKind::Corrupt, "the keys of a table are not in order")));
+                }
+            }
+            None => tables.valid = false,
+            Some(_) => {}
+        }
+    }
+}
+
+/// Whether a scan that begins at `from` comes to a key.
+fn has(from: Bound<&[u8]>, key: &[u8], direction: Direction) -> bool {
+    match from {
+        Bound::Unbounded => true,
+        Bound::Included(from) => in_direction(key.cmp(from), direction).is_ge(),
+        Bound::Excluded(from) => in_direction(key.cmp(from), direction).is_gt(),
     }
 }
 
@@ -568,6 +683,30 @@ fn show<D: Disk>(
     see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
 ) -> Result<ControlFlow<()>> {
     cursor.show(|key, pair| see(key, Shown::Table(pair)))
+}
+
+/// Shows the next pair of the tables, and moves on; false if there is none in the range, or `see` breaks.
+fn show_one<D: Disk>(
+    tables: &mut Tables<D>,
+    partitions: &[Arc<Partition<D>>],
+    end: Bound<&[u8]>,
+    shown: &mut Last,
+    see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+) -> Result<bool> {
+    let direction = tables.direction;
+    let Some(cursor) = tables.cursor() else {
+        tables.check(partitions, None, end)?;
+        return Ok(false);
+    };
+    if is_beyond(cursor.key(), end, direction) {
+        return Ok(false);
+    }
+    if show(cursor, see)?.is_break() {
+        *shown = Last::Tables;
+        return Ok(false);
+    }
+    tables.advance(partitions)?;
+    Ok(true)
 }
 
 /// The rest of a range that only the tables have pairs in.

@@ -50,12 +50,13 @@ impl<D: Disk> Version<D> {
         self.immutable.iter().map(|memtable| memtable.bytes()).sum()
     }
 
-    /// Whether a memtable has a key from `least` to `greatest`.
+    /// Whether a memtable has a key from `least` to `greatest`, or deletes a range there.
     pub(crate) fn has_in_memory(&self, space: u32, least: &[u8], greatest: &[u8]) -> bool {
         self.memtables().any(|memtable| {
-            memtable.cursor(space).is_some_and(|mut cursor| {
-                cursor.seek(least) && cursor.key().is_some_and(|key| key <= greatest)
-            })
+            memtable.ranges(space).is_some_and(|ranges| ranges.meets(least, greatest))
+                || memtable.cursor(space).is_some_and(|mut cursor| {
+                    cursor.seek(least) && cursor.key().is_some_and(|key| key <= greatest)
+                })
         })
     }
 

@@ -17,21 +17,22 @@
 use crate::catalog::{Catalog, Space};
 use crate::core::{Core, Order};
 use crate::disk::Disk;
-use crate::memtable::{self, Memtable, ReadAt, Unapplied, VALUE_MAX, Wanted};
+use crate::memtable::{self, Memtable, ReadAt, Unapplied, VALUE_MAX};
+use crate::partition::Partition;
+use crate::ranges::{Range, Union};
 use crate::read;
-use crate::scan;
 use crate::version::Version;
 use crate::wal::Change;
+use crate::wanted::Wanted;
 use forrest_base::lock;
 use forrest_engine::Value;
 use forrest_engine::{Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES};
 use forrest_engine::{Effect, Op, Outcome, Swap, Written};
 use forrest_engine::{Error, ErrorKind, Result};
-use forrest_index::Direction;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::ops::{Bound, ControlFlow};
+use std::ops::{self, Bound};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::thread;
@@ -46,39 +47,45 @@ const KEPT_FOR_DELETES: u64 = 32 << 10;
 const CATALOG_CHANGE_MOST: u64 = MAX_KEYSPACE_NAME_BYTES as u64 + 20;
 /// The pause between two looks at it.
 const LOOK: Duration = Duration::from_millis(10);
-/// A range delete takes at least this much memory at a time, also if memtables are smaller, in bytes.
-const RANGE_LEAST: usize = 1 << 20;
-/// All ranges that a batch deletes may take this much, also if memtables are smaller, in bytes.
-const RANGES_LEAST: usize = 16 << 20;
-/// Memory of a key while its range is deleted, in addition to its copies and its bytes in the memtable, about: its
-/// place among the decided changes and in the overlay, and its bytes in the queue of the log.
-const RANGE_KEY_BYTES: usize = 200;
-
 /// The new content of a key: a value, or nothing.
 type New<'b> = Option<Cow<'b, [u8]>>;
 
 /// A change that is decided.
-struct Decided<'b> {
-    space: u32,
-    key: Cow<'b, [u8]>,
-    new: New<'b>,
+enum Decided<'b> {
+    Key {
+        space: u32,
+        key: Cow<'b, [u8]>,
+        new: New<'b>,
+    },
+    /// All keys of a range are deleted.
+    Range {
+        space: u32,
+        range: Range,
+    },
 }
 
 impl Decided<'_> {
     /// See [`memtable::cost`].
     fn cost(&self) -> usize {
-        memtable::cost(self.key.len(), self.new.as_deref().map_or(0, <[u8]>::len))
+        match self {
+            Decided::Key { key, new, .. } => memtable::cost(key.len(), new.as_deref().map_or(0, <[u8]>::len)),
+            Decided::Range { range, .. } => {
+                memtable::range_cost(range.start.len(), range.end.as_deref().map_or(0, <[u8]>::len))
+            }
+        }
     }
 
-    fn unapplied(&self, sequence: u64) -> Unapplied {
-        let (key, value) = (self.key.to_vec(), self.new.as_deref().map(<[u8]>::to_vec));
-        Unapplied { space: self.space, key, sequence, value }
+    fn deletes(&self) -> bool {
+        !matches!(self, Decided::Key { new: Some(_), .. })
     }
 
     fn change(&self) -> Change<'_> {
-        match &self.new {
-            Some(value) => Change::Put { space: self.space, key: &self.key, value },
-            None => Change::Delete { space: self.space, key: &self.key },
+        match self {
+            Decided::Key { space, key, new: Some(value) } => Change::Put { space: *space, key, value },
+            Decided::Key { space, key, new: None } => Change::Delete { space: *space, key },
+            Decided::Range { space, range } => {
+                Change::DeleteRange { space: *space, start: &range.start, end: range.end.as_deref() }
+            }
         }
     }
 }
@@ -124,7 +131,8 @@ impl<D: Disk> Core<D> {
     /// Makes one change.
     pub(crate) fn apply(&self, space: &Arc<Space>, op: Op<&[u8]>) -> Result<Outcome> {
         if let Op::DeleteRange { start, end } = op {
-            return self.delete_range(space, start, end);
+            self.delete_range(space, start, end)?;
+            return Ok(Outcome::DeletedRange);
         }
         check_value(&op)?;
         self.check_here()?;
@@ -152,7 +160,7 @@ impl<D: Disk> Core<D> {
         if new.is_none() && old.is_none() {
             return Ok(outcome);
         }
-        let decided = Decided { space: space.id, key: Cow::Borrowed(key), new };
+        let decided = Decided::Key { space: space.id, key: Cow::Borrowed(key), new };
         let recorded = self.record(&mut order, &[decided])?;
         drop(order);
         self.commit(recorded, self.durability())?;
@@ -170,8 +178,9 @@ impl<D: Disk> Core<D> {
             check_value(op).map_err(at(i))?;
         }
         let mut order = self.admit(ops.iter().all(|(_, op)| deletes(op)))?;
-        let mut batch = Batch::new(self, &order.version, self.ranges_bytes_most());
-        if ops.iter().any(|(_, op)| reads(op) && !matches!(op, Op::Delete { .. })) {
+        let mut batch =
+            Batch { store: self, version: &order.version, decided: Vec::new(), overlay: None, ranges: 0 };
+        if ops.iter().any(|(_, op)| reads(op) && !deletes(op)) {
             batch.overlay = Some(BTreeMap::new());
         }
         for (i, (space, op)) in ops.iter().enumerate() {
@@ -181,33 +190,47 @@ impl<D: Disk> Core<D> {
                 return Ok(Written::Mismatch { op: i, found });
             }
         }
-        let decided = batch.decided;
+        let has_ranges = batch.ranges > 0;
+        let decided = batch.finish();
         // An empty batch still commits everything before it, at the batch's durability.
         let recorded = self.record(&mut order, &decided)?;
         drop(order);
+        if has_ranges {
+            self.flush_for_space(&decided);
+        }
         self.commit(recorded, durability.unwrap_or(self.durability()))?;
         Ok(Written::Applied)
     }
 
-    /// Deletes the keys of a range, in pieces whose memory is that of a memtable: what the store allocates does not
-    /// grow with the range. Each piece is a change of its own, and others may write between two of them.
-    fn delete_range(&self, space: &Arc<Space>, start: &[u8], end: Option<&[u8]>) -> Result<Outcome> {
-        let mut from = Cow::Borrowed(start);
-        loop {
-            let mut order = self.admit(true)?;
-            space.check()?;
-            // Nothing reads what this operation alone changes, so there is no overlay.
-            let mut piece = Batch::new(self, &order.version, self.limits.memtable_bytes());
-            let next = piece.delete_range(space.id, &from, end)?;
-            let decided = piece.decided;
-            let recorded = self.record(&mut order, &decided)?;
-            drop(order);
-            let Some(next) = next else {
-                self.commit(recorded, self.durability())?;
-                return Ok(Outcome::DeletedRange);
-            };
-            self.commit(recorded, Durability::Memory)?;
-            from = Cow::Owned(next);
+    /// Deletes the keys of a range, as one change that takes constant time.
+    fn delete_range(&self, space: &Arc<Space>, start: &[u8], end: Option<&[u8]>) -> Result<()> {
+        self.check_here()?;
+        let Some(range) = Range::new(start, end) else { return space.check() };
+        let mut order = self.admit(true)?;
+        space.check()?;
+        check_range(&order.version, space.id, &range)?;
+        let range = Decided::Range { space: space.id, range };
+        let recorded = self.record(&mut order, std::slice::from_ref(&range))?;
+        drop(order);
+        self.flush_for_space(&[range]);
+        self.commit(recorded, self.durability())
+    }
+
+    /// Has the memtable become tables soon, if that gives back more space than a memtable takes: the files of
+    /// partitions whose keys are all deleted are removed then.
+    fn flush_for_space(&self, decided: &[Decided<'_>]) {
+        let version = self.version();
+        let mut bytes = 0;
+        for one in decided {
+            let Decided::Range { space, range } = one else { continue };
+            let partitions = version.partitions(*space);
+            let (within, _) = places(partitions, range);
+            bytes += partitions[within].iter().map(|partition| partition.file_bytes()).sum::<u64>();
+        }
+        if bytes >= self.limits.memtable_bytes() as u64 {
+            // ORDERING: no other data depends on it.
+            self.is_flush_due.store(true, Ordering::Relaxed);
+            self.call_for_work();
         }
     }
 
@@ -319,14 +342,18 @@ impl<D: Disk> Core<D> {
         let bytes: usize = decided.iter().map(Decided::cost).sum();
         let limit = self.limits.memtable_bytes();
         // Deletes go further than other changes where there is little space.
-        let deletes = decided.iter().all(|decided| decided.new.is_none());
+        let deletes = decided.iter().all(Decided::deletes);
         let (overfull, keep) = if deletes { (2 * OVERFULL, 0) } else { (OVERFULL, KEPT_FOR_DELETES) };
         // Before anything is logged: what is logged must fit.
         if !deletes && bytes > self.shared.memory.most() {
             return Err(Error::limit("change", "bytes of memory", bytes, self.shared.memory.most()));
         }
         let memtable = &order.version.memtable;
-        if !memtable.has_room(bytes) || memtable.bytes() >= limit.saturating_mul(overfull) {
+        let has_range = decided.iter().any(|decided| matches!(decided, Decided::Range { .. }));
+        if !memtable.has_room(bytes)
+            || memtable.bytes() >= limit.saturating_mul(overfull)
+            || has_range && memtable.is_full_of_ranges()
+        {
             self.freeze_for(order, bytes)?;
         }
         self.log_room_for(order, bytes, keep)?;
@@ -334,8 +361,10 @@ impl<D: Disk> Core<D> {
         self.log().queue(count, |out| decided.iter().for_each(|decided| decided.change().put(out)));
         order.sequence = last;
         // Before any of it is visible.
-        let sets = decided.iter().filter(|decided| decided.new.is_some());
-        self.gaps.cut(sets.map(|decided| (decided.space, &decided.key[..])));
+        self.gaps.cut(decided.iter().filter_map(|decided| match decided {
+            Decided::Key { space, key, new: Some(_) } => Some((*space, &key[..])),
+            _ => None,
+        }));
         let Order { version, scratch, .. } = &mut *order;
         let memtable = &version.memtable;
         if decided.len() == 1 {
@@ -344,12 +373,17 @@ impl<D: Disk> Core<D> {
         }
         let (kept, nobody) = (self.readers.kept(), BTreeMap::new());
         let wanted = Wanted { visible: self.visible(), snapshots: kept.as_deref().unwrap_or(&nobody) };
-        let mut left = (first..).zip(decided);
-        let applied = left.clone().try_for_each(|change| {
-            let (sequence, Decided { space, key, new }) = change;
-            memtable.set(*space, key, sequence, new.as_deref(), &wanted, scratch)?;
-            left.next();
-            Ok(())
+        let mut left = (first..).zip(decided).filter_map(|(sequence, decided)| match decided {
+            Decided::Key { space, key, new } => Some((*space, &key[..], sequence, new.as_deref())),
+            Decided::Range { .. } => None,
+        });
+        let ranges = if has_range { apply_ranges(memtable, decided, first, &wanted) } else { Ok(()) };
+        let applied = ranges.and_then(|()| {
+            left.clone().try_for_each(|(space, key, sequence, value)| {
+                memtable.set(space, key, sequence, value, &wanted, scratch)?;
+                left.next();
+                Ok(())
+            })
         });
         if applied.is_ok() {
             self.readers.show(last);
@@ -359,7 +393,12 @@ impl<D: Disk> Core<D> {
         applied.map_err(|error| {
             // Nothing is left of a single change, and it was not acknowledged.
             if decided.len() > 1 {
-                let rest = left.map(|(sequence, decided)| decided.unapplied(sequence));
+                let rest = left.map(|(space, key, sequence, value)| Unapplied {
+                    space,
+                    key: key.to_vec(),
+                    sequence,
+                    value: value.map(<[u8]>::to_vec),
+                });
                 lock(&self.unapplied).extend(rest);
             }
             self.log().stop(error)
@@ -503,64 +542,97 @@ fn same_partition<D: Disk>(a: &Version<D>, b: &Version<D>, space: u32, key: &[u8
     }
 }
 
-/// The effects of a batch so far: for each keyspace, the new content of its changed keys.
-type Overlay = BTreeMap<u32, BTreeMap<Vec<u8>, Option<Value>>>;
+/// Applies the range deletes of a batch, all at its first sequence number: what the batch sets has that or a greater
+/// one, and what a later range of the batch deletes is not in it ([`Batch::finish`]).
+fn apply_ranges(memtable: &Memtable, decided: &[Decided<'_>], first: u64, wanted: &Wanted<'_>) -> Result<()> {
+    unions(decided)
+        .into_iter()
+        .try_for_each(|(space, union)| memtable.delete_ranges(space, &union, first, wanted))
+}
+
+/// The ranges of some changes, by keyspace.
+fn unions(decided: &[Decided<'_>]) -> BTreeMap<u32, Union> {
+    let mut unions: BTreeMap<u32, Union> = BTreeMap::new();
+    for one in decided {
+        if let Decided::Range { space, range } = one {
+            unions.entry(*space).or_default().add(range.clone());
+        }
+    }
+    unions
+}
+
+/// The partitions whose keys are all within a range, and those that may have some.
+fn places<D: Disk>(
+    partitions: &[Arc<Partition<D>>],
+    range: &Range,
+) -> (ops::Range<usize>, ops::Range<usize>) {
+    let first = partitions.partition_point(|one| *one.low <= *range.start).saturating_sub(1);
+    let end = range
+        .end
+        .as_deref()
+        .map_or(partitions.len(), |end| partitions.partition_point(|one| *one.low < *end));
+    let some = first.min(end)..end;
+    let high = |at: usize| partitions.get(at + 1).map(|next| &next.low[..]);
+    let is_within = |at: usize| range.has_all(&partitions[at].low, high(at));
+    // All but the first and the last certainly are.
+    let mut all = some.clone();
+    if !all.is_empty() && !is_within(all.start) {
+        all.start += 1;
+    }
+    if !all.is_empty() && !is_within(all.end - 1) {
+        all.end -= 1;
+    }
+    (all, some)
+}
+
+/// An error if a partition is damaged that has keys within a range and may have others: when memtables become tables,
+/// the keys of the range must be read in such a partition. One whose keys are all within the range is not read.
+fn check_range<D: Disk>(version: &Version<D>, space: u32, range: &Range) -> Result<()> {
+    let partitions = version.partitions(space);
+    let (all, some) = places(partitions, range);
+    let meets = |one: &&Arc<Partition<D>>| one.meets(&range.start, range.end.as_deref());
+    let ends = partitions[some.start..all.start].iter().chain(&partitions[all.end..some.end]);
+    let damage = ends.filter(meets).find_map(|one| one.damage());
+    damage.map_or(Ok(()), |damage| Err(damage.error()))
+}
+
+/// The effects of a batch so far on a keyspace.
+#[derive(Default)]
+struct Overlay {
+    /// The new content of changed keys. What a range delete of the batch has deleted is not among them.
+    changed: BTreeMap<Vec<u8>, Option<Value>>,
+    deleted: Union,
+}
 
 /// A batch that is being decided.
 struct Batch<'s, 'b, D: Disk> {
     store: &'s Core<D>,
     version: &'s Arc<Version<D>>,
     decided: Vec<Decided<'b>>,
-    /// The effects of the batch so far, if any of its operations reads.
-    overlay: Option<Overlay>,
-    /// Bytes of memory that keys of deleted ranges may still take.
-    range_bytes: usize,
+    /// The effects of the batch so far by keyspace, if any of its operations reads.
+    overlay: Option<BTreeMap<u32, Overlay>>,
+    /// Number of ranges.
+    ranges: usize,
 }
 
-impl<D: Disk> Core<D> {
-    /// How much memory the keys of the ranges may take that a batch deletes.
-    fn ranges_bytes_most(&self) -> usize {
-        self.changes_bytes_most().max(RANGES_LEAST)
-    }
-}
-
-impl<'s, 'b, D: Disk> Batch<'s, 'b, D> {
-    /// An empty batch. The keys of its deleted ranges may take `range_bytes` bytes of memory, or [`RANGE_LEAST`].
-    fn new(store: &'s Core<D>, version: &'s Arc<Version<D>>, range_bytes: usize) -> Self {
-        Batch {
-            store,
-            version,
-            decided: Vec::new(),
-            overlay: None,
-            range_bytes: range_bytes.max(RANGE_LEAST),
-        }
-    }
-
-    /// The effects of the batch so far on a keyspace.
-    fn changed(&self, space: u32) -> Option<&BTreeMap<Vec<u8>, Option<Value>>> {
-        self.overlay.as_ref()?.get(&space)
-    }
-
+impl<'b, D: Disk> Batch<'_, 'b, D> {
     fn old(&self, space: u32, key: &[u8]) -> Result<Option<Value>> {
-        match self.changed(space).and_then(|changed| changed.get(key)) {
-            Some(value) => Ok(value.clone()),
-            None => read::get(self.version, space, key, self.store.newest(), |bytes| Value::from(bytes)),
+        if let Some(overlay) = self.overlay.as_ref().and_then(|overlay| overlay.get(&space)) {
+            match overlay.changed.get(key) {
+                Some(value) => return Ok(value.clone()),
+                None if overlay.deleted.has(key) => return Ok(None),
+                None => {}
+            }
         }
-    }
-
-    fn set(&mut self, space: u32, key: Cow<'b, [u8]>, new: New<'b>) {
-        if let Some(overlay) = &mut self.overlay {
-            overlay.entry(space).or_default().insert(key.to_vec(), new.as_deref().map(Value::from));
-        }
-        self.decided.push(Decided { space, key, new });
+        read::get(self.version, space, key, self.store.newest(), |bytes| Value::from(bytes))
     }
 
     fn decide(&mut self, space: u32, op: Op<&'b [u8]>) -> Result<Outcome> {
         if let Op::DeleteRange { start, end } = op {
-            return match self.delete_range(space, start, end)? {
-                None => Ok(Outcome::DeletedRange),
-                Some(_) => Err(too_long(self.store.ranges_bytes_most())),
-            };
+            if let Some(range) = Range::new(start, end) {
+                self.delete_range(space, range)?;
+            }
+            return Ok(Outcome::DeletedRange);
         }
         let key = op.key();
         // A delete in a batch does not report whether the key existed.
@@ -570,61 +642,60 @@ impl<'s, 'b, D: Disk> Batch<'s, 'b, D> {
         };
         let (effect, outcome) = op.resolve(old.as_deref())?;
         if let Some(new) = new_value(effect) {
-            self.set(space, Cow::Borrowed(key), new);
+            if let Some(overlay) = &mut self.overlay {
+                let changed = &mut overlay.entry(space).or_default().changed;
+                changed.insert(key.to_vec(), new.as_deref().map(Value::from));
+            }
+            self.decided.push(Decided::Key { space, key: Cow::Borrowed(key), new });
         }
         Ok(outcome)
     }
 
-    /// Deletes the keys of a range, with the effects of the batch so far, as far as there is memory for them. Returns
-    /// the first key that is not deleted for lack of it.
-    fn delete_range(&mut self, space: u32, start: &[u8], end: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
-        if end.is_some_and(|end| end <= start) {
-            return Ok(None);
-        }
-        let Batch { store, version, decided, overlay, range_bytes } = self;
-        let bounds = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
-        let mut changed = overlay.as_mut().map(|overlay| overlay.entry(space).or_default());
-        let (first, mut next) = (decided.len(), None);
-        let newest = store.newest();
-        scan::scan(*store, version, space, newest, bounds, Direction::Forward, |key, _| {
-            if changed.as_ref().is_some_and(|changed| changed.contains_key(key)) {
-                return Ok(ControlFlow::Continue(()));
+    fn delete_range(&mut self, space: u32, range: Range) -> Result<()> {
+        check_range(self.version, space, &range)?;
+        if let Some(overlay) = &mut self.overlay {
+            let Overlay { changed, deleted } = overlay.entry(space).or_default();
+            // Each key goes once for each time that the batch has changed it.
+            let is_in = (
+                Bound::Included(&*range.start),
+                range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+            );
+            while let Some((key, _)) = changed.range::<[u8], _>(is_in).next() {
+                let key = key.clone();
+                changed.remove(&key);
             }
-            let Some(left) = range_bytes.checked_sub(range_key_bytes(key.len())) else {
-                next = Some(key.to_vec());
-                return Ok(ControlFlow::Break(()));
-            };
-            *range_bytes = left;
-            decided.push(Decided { space, key: Cow::Owned(key.to_vec()), new: None });
-            Ok(ControlFlow::Continue(()))
-        })?;
-        if let Some(changed) = &mut changed {
-            let own = changed.range_mut::<[u8], _>(bounds).filter(|(_, value)| value.is_some());
-            let found = decided.len();
-            decided.extend(own.map(|(key, value)| {
-                scan::count_passed(1);
-                *value = None;
-                Decided { space, key: Cow::Owned(key.clone()), new: None }
-            }));
-            changed.extend(decided[first..found].iter().map(|found| (found.key.to_vec(), None)));
+            deleted.add(range.clone());
         }
-        Ok(next)
+        self.ranges += 1;
+        self.decided.push(Decided::Range { space, range });
+        Ok(())
     }
-}
 
-/// Memory of a key while its range is deleted, in bytes, about. INVARIANT: less than [`RANGE_LEAST`], so that each
-/// piece of a range has a key.
-fn range_key_bytes(key: usize) -> usize {
-    memtable::cost(key, 0) + 2 * key + RANGE_KEY_BYTES
-}
-
-/// The error of a batch that deletes ranges with too many keys.
-fn too_long(most: usize) -> Error {
-    let what = format!(
-        "the keys of the ranges that a batch deletes take more than {most} bytes of memory, the most that they may; \
-         delete these ranges outside of a batch, or fewer keys in each batch"
-    );
-    Error::new(ErrorKind::Limit, what)
+    /// The changes, without those that a later range of the batch undoes.
+    fn finish(self) -> Vec<Decided<'b>> {
+        let mut decided = self.decided;
+        if self.ranges == 0 {
+            return decided;
+        }
+        let mut later: BTreeMap<u32, Union> = BTreeMap::new();
+        let mut kept = Vec::with_capacity(decided.len());
+        while let Some(one) = decided.pop() {
+            let is_undone = match &one {
+                Decided::Key { space, key, .. } => later.get(space).is_some_and(|union| union.has(key)),
+                Decided::Range { space, range } => {
+                    let union = later.entry(*space).or_default();
+                    let is_undone = union.has_all(range);
+                    union.add(range.clone());
+                    is_undone
+                }
+            };
+            if !is_undone {
+                kept.push(one);
+            }
+        }
+        kept.reverse();
+        kept
+    }
 }
 
 impl<D: Disk> Core<D> {

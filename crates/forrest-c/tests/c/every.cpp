@@ -217,6 +217,10 @@ class Db {
     void remove_range(string_view start, string_view end) const {
         check(forrest_delete_range(get(), start.data(), start.size(), end.data(), end.size()));
     }
+    void remove_prefix(string_view prefix) const {
+        check(forrest_delete_prefix(get(), prefix.data(), prefix.size()));
+    }
+    void clear() const { check(forrest_clear(get())); }
     int64_t add(string_view key, int64_t delta) const {
         int64_t sum;
         check(forrest_add(get(), key.data(), key.size(), delta, &sum));
@@ -455,6 +459,9 @@ void all(const char *url) {
     db.sync();
     DEMAND(db.stats().keys == 4 && db.count("") == 4);
     db.remove_range("a", "z");
+    db.set("p1", "");
+    db.remove_prefix("p");
+    db.clear();
     DEMAND(db.count("") == 0);
 
     try {

@@ -204,6 +204,14 @@ static void counting_and_deleting_ranges(forrest_db *db) {
     CHECK(has(db, T("d"), T("v")));
     ANSWERS(FORREST_OK, forrest_delete_range(db, T("h"), NULL, FORREST_ABSENT));
     CHECK(has(db, T("g"), T("v")) && has_not(db, T("h")) && has_not(db, T("j")));
+    ANSWERS(FORREST_OK, forrest_set(db, T("ga"), T("v")));
+    ANSWERS(FORREST_OK, forrest_delete_prefix(db, T("g")));
+    CHECK(has(db, T("f"), T("v")) && has_not(db, T("g")) && has_not(db, T("ga")));
+    ANSWERS(FORREST_OK, forrest_clear(db));
+    CHECK(has_not(db, T("a")) && has_not(db, T("f")));
+    ANSWERS(FORREST_OK, forrest_set(db, T("a"), T("v")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete_prefix(NULL, T("a")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_clear(NULL));
     ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT));
     ANSWERS(FORREST_OK, forrest_count(db, NULL, 0, NULL, FORREST_ABSENT, &keys));
     CHECK(keys == 0);

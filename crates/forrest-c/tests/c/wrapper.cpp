@@ -73,7 +73,11 @@ void changing(forrest::Db &db) {
     CHECK(!db.compare_and_swap("k", std::nullopt, "2") && db.compare_and_swap("k", string_view(), std::nullopt));
     swap = db.compare_and_swap("k", "", std::nullopt);
     CHECK(!swap && !swap.found);
+    db.set("prefix", "1");
+    db.erase_prefix("pre");
+    CHECK(!db.get("prefix"));
     db.erase_range("");
+    db.clear();
     CHECK(db.count() == 0);
 }
 

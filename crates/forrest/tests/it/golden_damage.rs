@@ -164,7 +164,8 @@ fn outcome(golden: &Golden, expected: &Contents, changes: &[&str]) -> Vec<String
 /// Checks that a file of another version is refused, if the store needs it.
 fn check_version(what: &str, line: &str, outcome: &[String]) {
     if let ["version", file, version] = line.split_whitespace().collect::<Vec<_>>()[..] {
-        let known = if file.ends_with(".manifest") { "2 and older" } else { "1" };
+        let is_record = file.ends_with(".manifest") || file.ends_with(".log");
+        let known = if is_record { "2 and older" } else { "1" };
         let refused = format!(
             "open: unsupported: {file} has format version {version}, and this build reads version {known};"
         );

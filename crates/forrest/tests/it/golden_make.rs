@@ -316,6 +316,25 @@ fn runs(name: &str, builder: &Builder, about: &str) {
     making.keep(name, about, &path);
 }
 
+/// Range deletes in the log, over tables and over what the log has.
+fn ranges(name: &str) {
+    let mut making = Making::new(&small().durability(Durability::Sync));
+    making.run("keyspace people");
+    making.table("", pairs(0..150));
+    making.table("@people ", short_pairs(0..50));
+    making.run(
+        "set tree/0030x late\ndelete-range tree/0020 tree/0040\nset tree/0025 again\ndelete-range tree/0120 -\n\
+         set zoo 1\nbatch\n>> set tree/0050x early\n>> delete-range tree/0050 tree/0060\n>> set tree/0055 new\n\
+         >> @people delete-range - tree/0040\ndelete-range tree/0055 tree/0058",
+    );
+    let copy = making.copy("ranges");
+    let log = copy.join(making.newest("log").file_name().expect("a name"));
+    let mut bytes = fs::read(&log).expect("the log");
+    without_zeros(&mut bytes);
+    fs::write(log, bytes).expect("the log");
+    making.keep(name, "Range deletes in the log, over tables and over what the log has.", &copy);
+}
+
 fn batch(space: &str, pairs: impl Iterator<Item = (Vec<u8>, Vec<u8>)>) -> String {
     let mut script = String::from("batch\n");
     for (key, value) in pairs {
@@ -446,6 +465,10 @@ const STORES: &[Maker] = &[
     ("checkpoint-2", checkpoint_of_disk),
     // Its tables have tags.
     ("table-tags", partitions),
+    // Their logs have version 2, with records of range deletes.
+    ("ranges-2", ranges),
+    ("killed-2", killed),
+    ("checkpoint-3", checkpoint_of_disk),
 ];
 
 #[test]

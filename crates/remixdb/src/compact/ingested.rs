@@ -11,7 +11,7 @@
 //! range at that moment: those that have one become tables first, while others write. Then the order lock is taken.
 //! If others have written to the range meanwhile, this is done again, at last with the lock held.
 
-use super::rewrite::{ALONE, New, Old, Output, Replaced, Rewrite, merge, separator};
+use super::rewrite::{ALONE, Deleted, New, Old, Output, Replaced, Rewrite, merge, separator};
 use crate::catalog::Space;
 use crate::compact::plan::TABLES_MAX;
 use crate::core::{Core, Order};
@@ -185,7 +185,7 @@ fn pairs_of<D: Disk>(
 ) -> Result<Option<Arc<Table<D>>>> {
     let nothing = New { memtable: None, space: 0, low, end };
     let old = Old::new(tables, Some(order.clone()), Show::Live, nothing)?;
-    let made = merge(nothing, old, Output::new(store, u64::MAX, tags, files))?;
+    let made = merge(nothing, old, Deleted::none(), Output::new(store, u64::MAX, tags, files))?;
     Ok(made.into_iter().map(|(_, table)| table).next())
 }
 

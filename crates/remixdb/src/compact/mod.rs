@@ -75,6 +75,14 @@ impl<D: Disk> Core<D> {
         }
         let mut manifest = lock(&self.manifest);
         self.remove_files(&mut manifest)?;
+        // ORDERING: no other data depends on it.
+        if self.is_flush_due.swap(false, Relaxed) {
+            match self.freeze(&mut self.order()) {
+                // There is no space for a new log.
+                Err(error) if self.is_harmless(&error) => {}
+                frozen => frozen?,
+            }
+        }
         let Some(memtable) = self.version().immutable.last().cloned() else {
             // A store that was only read writes nothing.
             let mut has_more = self.log().is_begun() && self.remove_dropped(&mut manifest)?;
@@ -220,11 +228,13 @@ impl<D: Disk> Core<D> {
         self.flush_if(|version| !version.memtable.spaces().is_empty())
     }
 
-    /// Flushes the memtable before it is full, if it holds more than 1/`worth` of its limit. Called when nothing was
-    /// written for a while. Reads then have one place less to look at, and opening the store replays less.
+    /// Flushes the memtable before it is full, if it holds more than 1/`worth` of its limit, or, at rest, if it
+    /// deletes ranges. Called when nothing was written for a while. Reads then have one place less to look at, opening
+    /// the store replays less, and the space of the ranges comes back.
     pub(crate) fn flush_early(&self, worth: usize) -> Result<()> {
         let least = self.limits.memtable_bytes() / worth;
-        self.flush_if(|version| version.memtable.bytes() > least)
+        let has_ranges = |memtable: &Memtable| worth >= WORTH_REST && memtable.range_deletes() > 0;
+        self.flush_if(|version| version.memtable.bytes() > least || has_ranges(&version.memtable))
     }
 
     /// Replaces the memtable if `is_due`, and makes tables of all immutable memtables.

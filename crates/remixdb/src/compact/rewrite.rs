@@ -11,6 +11,7 @@ use crate::disk::{self, Disk, Kind, Name};
 use crate::gauge::Share;
 use crate::memtable::{self, Memtable, Said};
 use crate::partition::{self, Damage, Known, LOOK, Owned, Partition, Stored, entries_of};
+use crate::ranges::{Range, Ranges};
 use crate::remix::{RUNS_MAX, Remix, RemixCursor, Show};
 use crate::table::{self, Table, TableEntry};
 use crate::version::Version;
@@ -154,7 +155,14 @@ impl<'n> New<'n> {
     fn pairs(self) -> Pairs<'n> {
         let mut cursor = self.memtable.and_then(|memtable| memtable.cursor(self.space));
         let valid = cursor.as_mut().is_some_and(|cursor| cursor.seek(self.low));
-        Pairs { cursor, valid, end: self.end }
+        let mut pairs = Pairs { cursor, valid, end: self.end, deleted: self.deleted() };
+        pairs.settle();
+        pairs
+    }
+
+    /// The ranges that it deletes.
+    fn deleted(self) -> Option<Arc<Ranges>> {
+        self.memtable.and_then(|memtable| memtable.ranges(self.space))
     }
 
     fn is_empty(self) -> bool {
@@ -177,6 +185,7 @@ struct Pairs<'n> {
     cursor: Option<Cursor>,
     valid: bool,
     end: Option<&'n [u8]>,
+    deleted: Option<Arc<Ranges>>,
 }
 
 impl Pairs<'_> {
@@ -188,11 +197,24 @@ impl Pairs<'_> {
     /// REQUIRES: there is a key.
     fn said(&self) -> Said<'_> {
         let versions = self.cursor.as_ref().and_then(|cursor| cursor.value_bytes());
-        memtable::newest(versions.expect("it is at a pair"))
+        memtable::newest(versions.expect("it is at a pair")).1
     }
 
     fn advance(&mut self) {
         self.valid = self.cursor.as_mut().is_some_and(|cursor| cursor.next());
+        self.settle();
+    }
+
+    /// Passes the pairs that a later delete of a range hides.
+    fn settle(&mut self) {
+        let Pairs { cursor: Some(cursor), valid, deleted: Some(deleted), .. } = self else { return };
+        while *valid && let (Some(key), Some(versions)) = (cursor.key(), cursor.value_bytes()) {
+            let hidden = deleted.deleted(key, u64::MAX);
+            if hidden.is_none_or(|(deleted, _)| deleted < memtable::newest(versions).0) {
+                return;
+            }
+            *valid = cursor.next();
+        }
     }
 }
 
@@ -214,9 +236,15 @@ impl<D: Disk> Rewrite<'_, D> {
     /// The partitions that replace this one, and new ones after it, when it gets new pairs.
     fn take(&self, new: New<'_>) -> Result<Vec<Replaced<D>>> {
         let mut replaced = Vec::new();
+        if let (Some(old), Some(deleted)) = (self.old, new.deleted())
+            && deleted.has_all(new.low, new.end)
+            && !(self.tables().is_empty() && old.lost().is_empty())
+        {
+            return Ok(vec![Replaced { space: self.space, old: Some(old.clone()), new: self.only(new)? }]);
+        }
         let behind = self.behind(new);
         let within = New { end: behind.as_deref().or(new.end), ..new };
-        if !within.is_empty() {
+        if !within.is_empty() || self.deletes_range(within) {
             let new = self.run(within)?;
             replaced.extend(new.map(|new| Replaced { space: self.space, old: self.old.cloned(), new }));
         }
@@ -225,6 +253,20 @@ impl<D: Disk> Rewrite<'_, D> {
             replaced.push(Replaced { space: self.space, old: None, new });
         }
         Ok(replaced)
+    }
+
+    /// The partitions of the new pairs alone. If there are none, the partition before this one takes its range.
+    fn only(&self, new: New<'_>) -> Result<Vec<Arc<Partition<D>>>> {
+        if new.is_empty() && !self.low.is_empty() {
+            return Ok(Vec::new());
+        }
+        Rewrite { old: None, ..*self }.major(new)
+    }
+
+    /// Whether a range is deleted in which the partition may have keys.
+    fn deletes_range(&self, new: New<'_>) -> bool {
+        let deleted = new.deleted().unwrap_or_default();
+        self.old.is_some_and(|old| deleted.within(new.low, new.end).any(|(start, end)| old.meets(start, end)))
     }
 
     /// The lower bound of the new pairs that come after all keys of the partition, if they are enough for
@@ -360,9 +402,11 @@ impl<D: Disk> Rewrite<'_, D> {
         let merged = &self.tables()[from..];
         let check = || self.store.look();
         let order = if merged.is_empty() { None } else { Some(partition::merge_order(merged, &check)?) };
-        let old = Old::new(merged, order, Show::Tombstones, new)?;
-        let output =
-            self.or_remove(|files| merge(new, old, Output::new(self.store, u64::MAX, false, files)))?;
+        let output = self.or_remove(|files| {
+            let old = Old::new(merged, order.clone(), Show::Tombstones, new)?;
+            let deleted = Deleted::new(&self.tables()[..from], new)?;
+            merge(new, old, deleted, Output::new(self.store, u64::MAX, false, files))
+        })?;
         Ok(output.into_iter().map(|(_, table)| table).next())
     }
 
@@ -491,7 +535,8 @@ impl<D: Disk> Rewrite<'_, D> {
             self.store.workers().each(&numbers, |&at| {
                 let piece = New { low: lows[at], end: lows.get(at + 1).copied().or(new.end), ..new };
                 let old = Old::new(self.tables(), order.clone(), Show::Live, piece)?;
-                merge(piece, old, Output::new(self.store, most, self.store.builder.tags, files))
+                let output = Output::new(self.store, most, self.store.builder.tags, files);
+                merge(piece, old, Deleted::none(), output)
             })
         })?;
         let mut new = Vec::new();
@@ -516,20 +561,34 @@ impl<D: Disk> Rewrite<'_, D> {
     }
 }
 
-/// Writes the new pairs and those of the tables in order. If both have a key, the new pair wins.
+/// Writes the new pairs, those of the merged tables, and tombstones for keys of other tables, in order. If several have
+/// a key, the first of these wins.
 pub(super) fn merge<D: Disk>(
     new: New<'_>,
     mut old: Old<'_, D>,
+    mut deleted: Deleted<'_, D>,
     mut output: Output<'_, D>,
 ) -> Result<Vec<Made<D>>> {
     let mut new = new.pairs();
     loop {
+        if let Some(key) = deleted.key()
+            && old.key().is_none_or(|old| key < old)
+            && new.key().is_none_or(|new| key < new)
+        {
+            output.add(key, TableEntry::Tombstone)?;
+            deleted.advance()?;
+            continue;
+        }
         let order = match (new.key(), old.key()) {
             (None, None) => return output.finish(),
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
             (Some(new), Some(old)) => new.cmp(old),
         };
+        let key = if order == Ordering::Greater { old.key() } else { new.key() };
+        if deleted.key() == key {
+            deleted.advance()?;
+        }
         if order == Ordering::Greater {
             old.put(&mut output)?;
             old.advance()?;
@@ -549,6 +608,128 @@ pub(super) fn merge<D: Disk>(
     }
 }
 
+/// The keys in the deleted ranges of a memtable that tables have: they get tombstones. They are found in each table by
+/// itself, so that damage in one keeps nobody from the keys of the others. A key that cannot be read is passed: to read
+/// it is an error.
+pub(super) struct Deleted<'n, D: Disk> {
+    /// `None` if there is nothing to find.
+    within: Option<(Arc<Ranges>, New<'n>)>,
+    /// From the newest table on.
+    tables: Vec<Places<D>>,
+    /// The one that has the least key.
+    least: Option<usize>,
+}
+
+/// A table, and its next key in the ranges.
+struct Places<D: Disk> {
+    table: Owned<D>,
+    ordinal: u32,
+    /// The key there, if there is one.
+    key: Vec<u8>,
+    is_tombstone: bool,
+    valid: bool,
+}
+
+impl<'n, D: Disk> Deleted<'n, D> {
+    pub(super) fn none() -> Deleted<'n, D> {
+        Deleted { within: None, tables: Vec::new(), least: None }
+    }
+
+    /// The keys of tables in the ranges that are deleted with the new pairs.
+    fn new(tables: &[Arc<Table<D>>], new: New<'n>) -> Result<Deleted<'n, D>> {
+        let Some(ranges) = new.deleted().filter(|_| !tables.is_empty()) else { return Ok(Deleted::none()) };
+        let mut places = Vec::new();
+        for table in partition::runs(tables).into_iter().rev() {
+            let (key, is_tombstone, valid) = (Vec::new(), false, false);
+            let mut place = Places { table, ordinal: 0, key, is_tombstone, valid };
+            place.jump(new.low)?;
+            place.settle(&ranges, new)?;
+            places.push(place);
+        }
+        let mut deleted = Deleted { within: Some((ranges, new)), tables: places, least: None };
+        deleted.settle()?;
+        Ok(deleted)
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        self.least.map(|least| &self.tables[least].key[..])
+    }
+
+    /// Moves to the next key.
+    fn advance(&mut self) -> Result<()> {
+        self.pass()?;
+        self.settle()
+    }
+
+    /// Moves all tables that have the least key.
+    fn pass(&mut self) -> Result<()> {
+        let (Some(least), Some((ranges, new))) = (self.least, &self.within) else { return Ok(()) };
+        let key = std::mem::take(&mut self.tables[least].key);
+        for (at, place) in self.tables.iter_mut().enumerate() {
+            if place.valid && (at == least || place.key == key) {
+                place.ordinal += 1;
+                place.settle(ranges, *new)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves to the first key that is not deleted already.
+    fn settle(&mut self) -> Result<()> {
+        loop {
+            let valid = self.tables.iter().enumerate().filter(|(_, place)| place.valid);
+            // Of equal keys the first counts, which is the newest.
+            self.least = valid.min_by(|(_, a), (_, b)| a.key.cmp(&b.key)).map(|(at, _)| at);
+            match self.least {
+                Some(least) if self.tables[least].is_tombstone => self.pass()?,
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+impl<D: Disk> Places<D> {
+    /// Moves to the first key that is not less. If the search meets damage, it moves by one.
+    fn jump(&mut self, key: &[u8]) -> Result<()> {
+        let next = self.ordinal + u32::from(self.valid);
+        self.ordinal = match self.table.lower_bound(key) {
+            Err(error) if disk::is_damage(&error) => next,
+            found => found?.max(next),
+        };
+        Ok(())
+    }
+
+    /// Moves on to a key that is in the ranges and can be read.
+    fn settle(&mut self, ranges: &Ranges, new: New<'_>) -> Result<()> {
+        self.valid = false;
+        while self.ordinal < self.table.table().entries() {
+            self.key.clear();
+            match self.table.key_into(self.ordinal, &mut self.key) {
+                Err(error) if disk::is_damage(&error) => {
+                    self.ordinal += 1;
+                    continue;
+                }
+                read => read?,
+            }
+            let Some((start, _)) = ranges.within(new.low.max(&self.key), new.end).next() else {
+                return Ok(());
+            };
+            self.valid = true;
+            if *self.key >= *start {
+                self.is_tombstone = match self.table.is_deleted(self.ordinal) {
+                    Err(error) if disk::is_damage(&error) => false,
+                    read => read?,
+                };
+                return Ok(());
+            }
+            let start = start.to_vec();
+            self.jump(&start)?;
+            self.valid = false;
+        }
+        Ok(())
+    }
+}
+
 /// The pairs of the tables in order, in the range of the new pairs.
 pub(super) struct Old<'n, D: Disk> {
     cursor: Option<RemixCursor<Arc<Remix>, Owned<D>>>,
@@ -557,6 +738,8 @@ pub(super) struct Old<'n, D: Disk> {
     key: Vec<u8>,
     valid: bool,
     value: Vec<u8>,
+    /// Ranges that are deleted with the new pairs.
+    deleted: Option<Arc<Ranges>>,
 }
 
 impl<'n, D: Disk> Old<'n, D> {
@@ -568,18 +751,40 @@ impl<'n, D: Disk> Old<'n, D> {
         range: New<'n>,
     ) -> Result<Old<'n, D>> {
         let cursor = order.map(|order| RemixCursor::new(order, partition::runs(tables), show));
-        let mut old = Old { cursor, show, end: range.end, key: Vec::new(), valid: false, value: Vec::new() };
+        let (key, value, deleted) = (Vec::new(), Vec::new(), range.deleted());
+        let mut old = Old { cursor, show, end: range.end, key, valid: false, value, deleted };
         if let Some(cursor) = &mut old.cursor {
             cursor.seek(range.low)?;
-            old.valid = cursor.key_into(&mut old.key)?;
-            old.stop();
+            old.settle()?;
         }
         Ok(old)
     }
 
-    /// Ends where the range does.
-    fn stop(&mut self) {
-        self.valid &= self.end.is_none_or(|end| &self.key[..] < end);
+    /// The deleted range that the key is in.
+    fn range(&self) -> Option<&Range> {
+        Some(self.deleted.as_ref()?.deleted(&self.key, u64::MAX)?.1)
+    }
+
+    /// Reads the key at the cursor. Ends where the range does. Jumps over deleted ranges, unless tombstones are shown.
+    fn settle(&mut self) -> Result<()> {
+        loop {
+            let cursor = self.cursor.as_mut().expect("it was placed");
+            self.valid = cursor.key_into(&mut self.key)?;
+            self.valid &= self.end.is_none_or(|end| &self.key[..] < end);
+            if !self.valid || self.show == Show::Tombstones {
+                return Ok(());
+            }
+            let Some(range) = self.range() else { return Ok(()) };
+            let Some(end) = range.end.clone() else {
+                self.valid = false;
+                return Ok(());
+            };
+            let cursor = self.cursor.as_mut().expect("it was placed");
+            cursor.seek(&end)?;
+            if cursor.compare(&end)?.is_some_and(Ordering::is_lt) {
+                return Err(Error::new(ErrorKind::Corrupt, "the keys of merged tables are not in order"));
+            }
+        }
     }
 
     fn key(&self) -> Option<&[u8]> {
@@ -587,12 +792,12 @@ impl<'n, D: Disk> Old<'n, D> {
     }
 
     fn put(&mut self, output: &mut Output<'_, D>) -> Result<()> {
-        let cursor = self.cursor.as_mut().expect("it has a key");
+        let cursor = self.cursor.as_ref().expect("it has a key");
         let tombstone = cursor.entry().is_some_and(|entry| entry.tombstone);
-        if tombstone {
+        if tombstone || self.deleted.is_some() && self.range().is_some() {
             return output.add(&self.key, TableEntry::Tombstone);
         }
-        let (run, ordinal) = cursor.run().expect("it has a key");
+        let (run, ordinal) = self.cursor.as_mut().and_then(|cursor| cursor.run()).expect("it has a key");
         self.value.clear();
         run.value_into(ordinal, &mut self.value)?;
         output.add(&self.key, TableEntry::Value(&self.value))
@@ -601,9 +806,7 @@ impl<'n, D: Disk> Old<'n, D> {
     fn advance(&mut self) -> Result<()> {
         let cursor = self.cursor.as_mut().expect("it has a key");
         cursor.next()?;
-        self.valid = cursor.key_into(&mut self.key)?;
-        self.stop();
-        Ok(())
+        self.settle()
     }
 }
 

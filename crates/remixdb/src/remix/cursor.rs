@@ -216,7 +216,6 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
     }
 
     /// Compares the current key with `key`.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
     pub(crate) fn compare(&mut self, key: &[u8]) -> Result<Option<Ordering>> {
         self.run().map(|(run, ordinal)| run.compare(ordinal, key)).transpose()
     }

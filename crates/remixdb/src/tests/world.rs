@@ -30,6 +30,8 @@ pub(super) enum Step {
     Add(&'static str, i64),
     Batch(Vec<(&'static str, u8, Option<usize>)>),
     DeleteRange(&'static str, u8, u8),
+    /// A batch that sets keys, deletes a range, and sets some of its keys again.
+    Replace(&'static str, u8, u8),
     /// An ingest of ascending keys; the steps are made before the end of it.
     Ingest(&'static str, Vec<u8>, usize, Vec<Step>),
     Drop(&'static str),
@@ -83,6 +85,15 @@ fn value(number: u8, len: usize) -> Vec<u8> {
     (0..len).map(|at| number ^ at as u8).collect()
 }
 
+/// What a [`Step::Replace`] sets before its range delete and after it: some keys on both sides of its end.
+fn replaced(start: u8, end: u8) -> [impl Iterator<Item = u8>; 2] {
+    let some = move |parts: u8| {
+        let numbers = start.min(end)..end.saturating_add(3);
+        numbers.step_by(usize::from(parts) + 3)
+    };
+    [some(0), some(1)]
+}
+
 /// The work of a seed, on few keys, so that operations meet.
 pub(super) fn steps(seed: u64, count: usize) -> Vec<Step> {
     let mut random = Random(seed);
@@ -102,6 +113,9 @@ pub(super) fn steps(seed: u64, count: usize) -> Vec<Step> {
                     })
                     .collect(),
             ),
+            15 if random.below(2) == 0 => {
+                Step::Replace(space(&mut random), key(&mut random), key(&mut random))
+            }
             15 => Step::DeleteRange(space(&mut random), key(&mut random), key(&mut random)),
             16 => Step::Drop("other"),
             17 | 18 => Step::Sync,
@@ -146,7 +160,8 @@ fn wide_step(random: &mut Random) -> Step {
             let from = random.below(30) as u8;
             Step::Batch((from..from + 90).map(|number| ("default", number, Some(6))).collect())
         }
-        3..6 => Step::DeleteRange("default", random.below(12) as u8, 30 + random.below(60) as u8),
+        3 => Step::Replace("default", random.below(12) as u8, 30 + random.below(60) as u8),
+        4..6 => Step::DeleteRange("default", random.below(12) as u8, 30 + random.below(60) as u8),
         6..9 => Step::Set("default", random.below(120) as u8, random.below(40) as usize),
         9 => Step::Delete("default", random.below(120) as u8),
         10 => Step::Sync,
@@ -205,6 +220,20 @@ impl World {
             Step::DeleteRange(space, start, end) => {
                 let (start, end) = (key(*start), key(*end));
                 self.store.apply(&self.space(space)?, Op::DeleteRange { start: &start, end: Some(&end) })?;
+            }
+            Step::Replace(space, start, end) => {
+                let (name, start, end) = (self.space(space)?, *start, *end);
+                let [before, after] = replaced(start, end);
+                let pair = |number: u8| (key(number), value(number, usize::from(number % 7)));
+                let (before, after): (Vec<_>, Vec<_>) =
+                    (before.map(pair).collect(), after.map(pair).collect());
+                let bounds = (key(start), key(end));
+                let ops = before.iter().map(|(key, value)| Op::Set { key: &key[..], value: &value[..] });
+                let ops = ops.chain([Op::DeleteRange { start: &bounds.0[..], end: Some(&bounds.1[..]) }]);
+                let ops =
+                    ops.chain(after.iter().map(|(key, value)| Op::Set { key: &key[..], value: &value[..] }));
+                let ops: Vec<_> = ops.map(|op| (&name, op)).collect();
+                let _no_condition = self.store.write(&ops, None)?;
             }
             Step::Ingest(space, keys, len, meanwhile) => {
                 let mut ingest = Box::new(Ingest::begin(&self.store, &self.space(space)?)?);
@@ -309,6 +338,16 @@ pub(super) fn follow(states: &mut Vec<Content>, step: &Step) {
             made(states, &mut now, space);
             let (start, end) = (key(*start), key(*end));
             now.get_mut(*space).expect("it is there").retain(|key, _| *key < start || *key >= end);
+        }
+        Step::Replace(space, start, end) => {
+            made(states, &mut now, space);
+            let pairs = now.get_mut(*space).expect("it is there");
+            let [before, after] = replaced(*start, *end);
+            let pair = |number: u8| (key(number), value(number, usize::from(number % 7)));
+            pairs.extend(before.map(pair));
+            let (start, end) = (key(*start), key(*end));
+            pairs.retain(|key, _| *key < start || *key >= end);
+            pairs.extend(after.map(pair));
         }
         Step::Ingest(space, keys, len, meanwhile) => {
             made(states, &mut now, space);

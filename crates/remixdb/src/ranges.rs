@@ -1,0 +1,382 @@
+//! [`Ranges`]: the range deletes of a memtable in one keyspace, as fragments that do not overlap.
+//!
+//! A fragment is a range of keys, and the sequence numbers at which all of it was deleted, the newest first. A reader
+//! at a sequence number asks for the newest delete up to it ([`Ranges::deleted`]): what is older does not count for it.
+//! Of the older deletes those stay that a reader may want ([`Wanted`]).
+//!
+//! Ranges never change. A change makes new ones, in time that is proportional to the number of fragments.
+
+use crate::wanted::Wanted;
+use forrest_engine::Direction;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// A memtable with this many fragments is full: to copy them takes a few microseconds.
+pub(crate) const FRAGMENTS_MOST: usize = 1024;
+
+/// A key at which a range begins or ends.
+type Edge = Arc<[u8]>;
+
+/// A range of keys, up to but not including its end; without an end if that is `None`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) start: Edge,
+    pub(crate) end: Option<Edge>,
+}
+
+/// The order of two ends of ranges.
+fn by_end(a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => a.cmp(b),
+        (None, None) => Ordering::Equal,
+        (None, Some(_)) => Ordering::Greater,
+        (Some(_), None) => Ordering::Less,
+    }
+}
+
+impl Range {
+    /// The keys from `start` up to but not including `end`; `None` if there are none.
+    pub(crate) fn new(start: &[u8], end: Option<&[u8]>) -> Option<Range> {
+        let is_empty = end.is_some_and(|end| end <= start);
+        (!is_empty).then(|| Range { start: start.into(), end: end.map(Arc::from) })
+    }
+
+    fn ends_after(&self, key: &[u8]) -> bool {
+        self.end.as_deref().is_none_or(|end| key < end)
+    }
+
+    /// Whether all keys from `start` up to `end` are in it.
+    pub(crate) fn has_all(&self, start: &[u8], end: Option<&[u8]>) -> bool {
+        *self.start <= *start && by_end(end, self.end.as_deref()).is_le()
+    }
+
+    fn has(&self, key: &[u8]) -> bool {
+        *self.start <= *key && self.ends_after(key)
+    }
+
+    /// Where a scan goes on that leaves the range; `None` if there are no more keys.
+    pub(crate) fn beyond(&self, direction: Direction) -> Option<Bound<&[u8]>> {
+        match direction {
+            Direction::Forward => self.end.as_deref().map(Bound::Included),
+            Direction::Backward => (!self.start.is_empty()).then_some(Bound::Excluded(&self.start)),
+        }
+    }
+}
+
+/// Keys that are deleted together: ranges that do not overlap, their ends by their starts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Union(BTreeMap<Edge, Option<Edge>>);
+
+impl Union {
+    /// The end of the last range that begins at or before a key.
+    fn before(&self, key: &[u8]) -> Option<(&Edge, Option<&[u8]>)> {
+        let up_to = (Bound::Unbounded, Bound::Included(key));
+        self.0.range::<[u8], _>(up_to).next_back().map(|(start, end)| (start, end.as_deref()))
+    }
+
+    /// Whether a key is in one of them.
+    pub(crate) fn has(&self, key: &[u8]) -> bool {
+        self.before(key).is_some_and(|(_, end)| end.is_none_or(|end| key < end))
+    }
+
+    /// Whether all keys of a range are in one of them.
+    pub(crate) fn has_all(&self, range: &Range) -> bool {
+        self.before(&range.start).is_some_and(|(_, end)| by_end(range.end.as_deref(), end).is_le())
+    }
+
+    /// Adds a range. Ranges that it touches become one with it.
+    pub(crate) fn add(&mut self, mut range: Range) {
+        if let Some((start, end)) = self.before(&range.start)
+            && end.is_none_or(|end| *range.start <= *end)
+        {
+            range.start = start.clone();
+        }
+        let from = (Bound::Included(&*range.start), Bound::Unbounded);
+        while let Some((start, end)) = self.0.range::<[u8], _>(from).next()
+            && range.end.as_deref().is_none_or(|last| **start <= *last)
+        {
+            if by_end(end.as_deref(), range.end.as_deref()).is_gt() {
+                range.end = end.clone();
+            }
+            let start = start.clone();
+            self.0.remove(&start);
+        }
+        self.0.insert(range.start, range.end);
+    }
+}
+
+/// A range of keys, and when it was deleted.
+#[derive(Debug, PartialEq, Eq)]
+struct Fragment {
+    range: Range,
+    /// Sequence numbers, the newest first. There is at least one.
+    deletes: Vec<u64>,
+}
+
+/// See the head of the file.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges(Vec<Arc<Fragment>>);
+
+impl Ranges {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The same after all keys of some ranges were deleted at a sequence number greater than all before.
+    pub(crate) fn with(&self, deleted: &Union, sequence: u64, wanted: &Wanted<'_>) -> Ranges {
+        let mut out = Ranges(Vec::with_capacity(self.0.len() + 2 * deleted.0.len()));
+        let mut old = self.0.iter().cloned().peekable();
+        // What is left of an old fragment that a new range has cut.
+        let mut rest: Option<Arc<Fragment>> = None;
+        for (start, end) in &deleted.0 {
+            let range = Range { start: start.clone(), end: end.clone() };
+            let mut start = range.start.clone();
+            loop {
+                let is_before =
+                    |one: &Arc<Fragment>| range.end.as_deref().is_none_or(|end| *one.range.start < *end);
+                let Some(one) = rest.take().or_else(|| old.next_if(is_before)) else { break };
+                if !is_before(&one) {
+                    rest = Some(one);
+                    break;
+                }
+                // Before the new range, then between the last old one and this one, then both.
+                let Fragment { range: Range { start: from, end: to }, deletes } = &*one;
+                if to.as_deref().is_some_and(|to| *to <= *start) {
+                    out.push(one);
+                    continue;
+                }
+                if **from < *start {
+                    out.add(from.clone(), Some(start.clone()), deletes.clone());
+                } else if *start < **from {
+                    out.add(start, Some(from.clone()), vec![sequence]);
+                    start = from.clone();
+                }
+                let is_longer = by_end(to.as_deref(), range.end.as_deref()).is_gt();
+                let end = if is_longer { range.end.clone() } else { to.clone() };
+                out.add(start.clone(), end.clone(), newer(sequence, deletes, wanted));
+                if is_longer {
+                    let start = range.end.clone().expect("the other one is longer");
+                    let range = Range { start: start.clone(), end: to.clone() };
+                    rest = Some(Arc::new(Fragment { range, deletes: deletes.clone() }));
+                }
+                // Nothing is left of the new range if this one goes as far.
+                match end {
+                    Some(end) => start = end,
+                    None => return out,
+                }
+            }
+            if range.ends_after(&start) {
+                out.add(start, range.end.clone(), vec![sequence]);
+            }
+        }
+        rest.into_iter().chain(old).for_each(|one| out.push(one));
+        out
+    }
+
+    fn add(&mut self, start: Edge, end: Option<Edge>, deletes: Vec<u64>) {
+        self.push(Arc::new(Fragment { range: Range { start, end }, deletes }));
+    }
+
+    /// Adds a fragment after all others. It becomes one with the last if both meet, and were deleted together.
+    fn push(&mut self, fragment: Arc<Fragment>) {
+        match self.0.last_mut() {
+            Some(last)
+                if last.range.end.as_ref() == Some(&fragment.range.start)
+                    && last.deletes == fragment.deletes =>
+            {
+                let range = Range { start: last.range.start.clone(), end: fragment.range.end.clone() };
+                *last = Arc::new(Fragment { range, deletes: fragment.deletes.clone() });
+            }
+            _ => self.0.push(fragment),
+        }
+    }
+
+    /// The fragments from the one on that has a key or comes after it.
+    fn from(&self, key: &[u8]) -> &[Arc<Fragment>] {
+        &self.0[self.0.partition_point(|one| !one.range.ends_after(key))..]
+    }
+
+    /// The newest delete of a key up to a sequence number.
+    pub(crate) fn deleted(&self, key: &[u8], read_at: u64) -> Option<(u64, &Range)> {
+        let Fragment { range, deletes } = &**self.from(key).first().filter(|one| one.range.has(key))?;
+        let newest = deletes.iter().find(|delete| **delete <= read_at)?;
+        Some((*newest, range))
+    }
+
+    /// Whether all keys of a range are deleted. All deletes count.
+    pub(crate) fn has_all(&self, start: &[u8], end: Option<&[u8]>) -> bool {
+        let mut at = start;
+        for Fragment { range, .. } in self.from(start).iter().map(|one| &**one) {
+            match &range.end {
+                _ if *range.start > *at => return false,
+                None => return true,
+                Some(to) if end.is_some_and(|end| *end <= **to) => return true,
+                Some(to) => at = to,
+            }
+        }
+        false
+    }
+
+    /// Whether keys from `least` to `greatest` are deleted, or could be. All deletes count.
+    pub(crate) fn meets(&self, least: &[u8], greatest: &[u8]) -> bool {
+        self.from(least).first().is_some_and(|one| *one.range.start <= *greatest)
+    }
+
+    /// The ranges with deletes up to a sequence number, in order.
+    pub(crate) fn up_to(&self, read_at: u64) -> impl Iterator<Item = &Range> {
+        let is_there = move |one: &&Arc<Fragment>| one.deletes.iter().any(|delete| *delete <= read_at);
+        self.0.iter().filter(is_there).map(|one| &one.range)
+    }
+
+    /// The parts of the ranges from `start` up to `end`, in order.
+    pub(crate) fn within<'r>(
+        &'r self,
+        start: &'r [u8],
+        end: Option<&'r [u8]>,
+    ) -> impl Iterator<Item = (&'r [u8], Option<&'r [u8]>)> {
+        let is_before = move |one: &&Arc<Fragment>| end.is_none_or(|end| *one.range.start < *end);
+        self.from(start).iter().take_while(is_before).map(move |one| {
+            let Range { start: from, end: to } = &one.range;
+            let (to, from) = (to.as_deref(), if **from > *start { &**from } else { start });
+            (from, if by_end(to, end).is_gt() { end } else { to })
+        })
+    }
+
+    /// Bytes of memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let edges =
+            |one: &Arc<Fragment>| one.range.start.len() + one.range.end.as_ref().map_or(0, |end| end.len());
+        self.0.iter().map(|one| edges(one) + FRAGMENT_BYTES).sum()
+    }
+}
+
+/// Bytes of a fragment beside its two keys, about.
+pub(crate) const FRAGMENT_BYTES: usize = 128;
+
+/// The deletes of a fragment after one more.
+fn newer(sequence: u64, old: &[u64], wanted: &Wanted<'_>) -> Vec<u64> {
+    let mut deletes = vec![sequence];
+    let mut newer = sequence;
+    for &delete in old {
+        if wanted.has(delete, newer) {
+            deletes.push(delete);
+        }
+        newer = delete;
+    }
+    deletes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forrest_base::random::Random;
+    use std::collections::BTreeSet;
+
+    const KEYS: u64 = 12;
+
+    fn random_range(random: &mut Random) -> Option<Range> {
+        let start = [random.below(KEYS) as u8];
+        let end = (random.below(4) > 0).then(|| [random.below(KEYS) as u8]);
+        Range::new(if random.below(6) == 0 { b"" } else { &start }, end.as_ref().map(|end| &end[..]))
+    }
+
+    fn has(range: &Range, key: u8) -> bool {
+        *range.start <= [key][..] && range.end.as_deref().is_none_or(|end| [key][..] < *end)
+    }
+
+    #[test]
+    fn a_union_has_the_keys_of_its_ranges() {
+        for seed in 0..2_000 {
+            let mut random = Random(seed);
+            let (mut union, mut model) = (Union::default(), BTreeSet::new());
+            for _ in 0..random.below(8) {
+                let Some(range) = random_range(&mut random) else { continue };
+                model.extend((0..=KEYS as u8).filter(|key| has(&range, *key)));
+                union.add(range);
+            }
+            for key in 0..=KEYS as u8 {
+                assert_eq!(union.has(&[key]), model.contains(&key), "seed {seed}, key {key}");
+            }
+            let Some(range) = random_range(&mut random) else { continue };
+            let all = (0..=KEYS as u8).filter(|key| has(&range, *key)).all(|key| model.contains(&key));
+            // Between two keys there may be others.
+            assert!(!union.has_all(&range) || all, "seed {seed}");
+            union.add(range.clone());
+            assert!(union.has_all(&range), "seed {seed}");
+            let (starts, ends) = (union.0.keys().skip(1), union.0.values());
+            assert!(
+                starts.zip(ends).all(|(next, end)| end.as_ref().is_some_and(|end| end < next)),
+                "seed {seed}"
+            );
+        }
+    }
+
+    /// Compared with a list of all deletes, at each sequence number that somebody reads at.
+    #[test]
+    fn each_reader_finds_its_newest_delete() {
+        for seed in 0..3_000 {
+            let mut random = Random(seed);
+            let (mut ranges, mut all): (Ranges, Vec<(u64, Range)>) = Default::default();
+            let mut snapshots = BTreeMap::new();
+            for sequence in 1..2 + random.below(10) {
+                let mut union = Union::default();
+                for _ in 0..1 + random.below(3) {
+                    let Some(range) = random_range(&mut random) else { continue };
+                    union.add(range.clone());
+                    all.push((sequence, range));
+                }
+                ranges = ranges.with(&union, sequence, &Wanted { visible: sequence, snapshots: &snapshots });
+                let ordered = |pair: &[Arc<Fragment>]| {
+                    pair[0].range.end.as_deref().is_some_and(|end| *end <= *pair[1].range.start)
+                };
+                assert!(ranges.0.windows(2).all(ordered), "seed {seed}: {ranges:?}");
+                if random.below(3) == 0 {
+                    snapshots.insert(sequence, 1);
+                }
+                for read_at in snapshots.keys().copied().chain([sequence]) {
+                    for key in 0..=KEYS as u8 {
+                        let newest = all.iter().filter(|(at, range)| *at <= read_at && has(range, key));
+                        let newest = newest.map(|(at, _)| *at).max();
+                        let found = ranges.deleted(&[key], read_at);
+                        assert_eq!(
+                            found.map(|(at, _)| at),
+                            newest,
+                            "seed {seed}, key {key} at {read_at}: {ranges:?}"
+                        );
+                        assert!(found.is_none_or(|(_, range)| has(range, key)));
+                    }
+                }
+            }
+            let (start, end) = ([random.below(KEYS) as u8], [random.below(KEYS) as u8]);
+            let is_deleted = |key: u8| all.iter().any(|(_, range)| has(range, key));
+            if start < end {
+                let is_all = (start[0]..end[0]).all(is_deleted);
+                assert!(!ranges.has_all(&start, Some(&end)) || is_all, "seed {seed}");
+                let within: Vec<_> = ranges.within(&start, Some(&end)).collect();
+                for key in 0..=KEYS as u8 {
+                    let is_in = within
+                        .iter()
+                        .any(|(from, to)| **from <= [key][..] && to.is_none_or(|to| [key][..] < *to));
+                    assert_eq!(is_in, (start[0]..end[0]).contains(&key) && is_deleted(key), "seed {seed}");
+                }
+                let meets = ranges.meets(&start, &end);
+                assert!(meets || !(start[0]..=end[0]).any(is_deleted), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_that_grow_from_one_end_stay_few() {
+        let (mut ranges, nobody) = (Ranges::default(), BTreeMap::new());
+        for sequence in 1..500_u64 {
+            let end = sequence.to_be_bytes();
+            let mut union = Union::default();
+            union.add(Range::new(b"", Some(&end)).expect("it has keys"));
+            ranges = ranges.with(&union, sequence, &Wanted { visible: sequence, snapshots: &nobody });
+            assert_eq!(ranges.len(), 1);
+        }
+        assert!(ranges.has_all(b"", Some(&499_u64.to_be_bytes())));
+    }
+}
