@@ -353,6 +353,8 @@ pub(crate) enum Scenario {
     Overwrites,
     /// Space on disk after 90 % of the pairs were deleted
     Deletes,
+    /// Half of the pairs are deleted as one range, then many small ranges
+    Ranges,
     /// Opening after a close and after a kill
     Opening,
     /// The cost of a put, and bytes written, while a store grows
@@ -390,6 +392,7 @@ impl Scenario {
             Scenario::Snapshots => "pressure snapshots",
             Scenario::Overwrites => "pressure overwrites",
             Scenario::Deletes => "pressure deletes",
+            Scenario::Ranges => "pressure ranges",
             Scenario::Opening => "pressure opening",
             Scenario::Growth => "pressure growth",
             Scenario::Closing => "pressure closing",

@@ -52,7 +52,7 @@ impl Plan {
             Scenario::Memory | Scenario::Opening => 5_000_000,
             Scenario::Stalls | Scenario::Snapshots | Scenario::Closing => 1_000_000,
             Scenario::Overwrites => (options.live / pairs::PAIR_BYTES).max(1),
-            Scenario::Deletes => 2_000_000,
+            Scenario::Deletes | Scenario::Ranges => 2_000_000,
             Scenario::Growth => 40_000_000,
             Scenario::Headline => 1 << 20,
             Scenario::Queue => 100_000,
@@ -61,7 +61,7 @@ impl Plan {
         let load = Duration::from_secs(options.seconds);
         let time = match scenario {
             _ if options.quick => QUICK_TIME,
-            Scenario::Deletes => IDLE,
+            Scenario::Deletes | Scenario::Ranges => IDLE,
             Scenario::Memory | Scenario::Snapshots => load / 3,
             _ if scenario.mix().is_some() => load / 3,
             Scenario::Closing => load / 18,
@@ -81,10 +81,10 @@ impl Plan {
         Plan { scenario, sizes, time, rounds: if options.quick { quick_rounds } else { rounds } }
     }
 
-    /// The stores that do it: a queue is compared with LMDB as well.
+    /// The stores that do it: a queue and range deletes are compared with LMDB as well.
     fn stores(&self) -> &'static [&'static str] {
         match self.scenario {
-            Scenario::Queue => &[FORREST, "rocksdb", "fjall", "lmdb"],
+            Scenario::Queue | Scenario::Ranges => &[FORREST, "rocksdb", "fjall", "lmdb"],
             _ => &[FORREST, "rocksdb", "fjall"],
         }
     }

@@ -119,6 +119,26 @@ fn lines(scenario: Scenario, sizes: &Sizes) -> Vec<Line> {
                 ("90 % deleted, idle", "disk_idle_bytes", MIB, vec![Be(Below, mib(1.5 * kept) + 32.0)]),
             ]
         }
+        Scenario::Ranges => {
+            // Half of the keys is left, less a thousandth of a few.
+            let most = mib(live / 2.0) * 1.5 + 32.0;
+            vec![
+                (
+                    "delete of half the keys",
+                    "range_delete_ns",
+                    US,
+                    vec![Be(Below, 100.0), BeOf("rocksdb", 1.0)],
+                ),
+                ("delete of a small range", "small_range_ns", US, vec![BeOf("rocksdb", 1.0)]),
+                ("scan of 50, before", "scan_ns", US, vec![]),
+                ("first scan across", "scan_first_ns", US, vec![]),
+                ("scans across", "scan_across_ns", US, vec![BeOf("rocksdb", 1.0)]),
+                ("  of a scan before", "scan_across_ratio", ONE, vec![Be(AtMost, 1.2)]),
+                ("  the same after idling", "scan_later_ratio", ONE, vec![Be(AtMost, 1.2)]),
+                ("loaded, on disk", "disk_loaded_bytes", MIB, vec![]),
+                ("idle, on disk", "disk_idle_bytes", MIB, vec![Be(Below, most)]),
+            ]
+        }
         Scenario::Opening => vec![
             ("closed: close", "close_ns", MS, vec![]),
             ("closed: open and get", "closed_open_and_get_ns", MS, vec![Be(AtMost, 15.0)]),

@@ -36,7 +36,7 @@ use forrest_engine::{Error, ErrorKind, Result};
 use forrest_index::{self as index, Cursor, Effect, Index, Tree};
 use forrest_machine::pages::fitting;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -380,8 +380,6 @@ impl Memtable {
         wanted: &Wanted<'_>,
     ) -> Result<()> {
         room::ask()?;
-        // So that the keyspace is among those with changes.
-        self.make_tree(space)?;
         let old = self.ranges(space).unwrap_or_default();
         let new = old.with(deleted, sequence, wanted);
         let grown = new.bytes().saturating_sub(old.bytes());
@@ -420,7 +418,9 @@ impl Memtable {
     /// The keyspaces that have changes, in order.
     pub(crate) fn spaces(&self) -> Vec<u32> {
         let others = self.others.read().unwrap_or_else(PoisonError::into_inner);
-        self.first.get().map(|_| 0).into_iter().chain(others.keys().copied()).collect()
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        let trees = self.first.get().map(|_| 0).into_iter().chain(others.keys().copied());
+        trees.chain(ranges.keys().copied()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Bytes of memory that it takes, those of long values included.

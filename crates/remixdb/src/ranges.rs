@@ -4,7 +4,7 @@
 //! at a sequence number asks for the newest delete up to it ([`Ranges::deleted`]): what is older does not count for it.
 //! Of the older deletes those stay that a reader may want ([`Wanted`]).
 //!
-//! Ranges never change. A change makes new ones, in time that is proportional to the number of fragments.
+//! Ranges never change. A change makes new ones, which share most of their memory with the old ones.
 
 use crate::wanted::Wanted;
 use forrest_engine::Direction;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// A memtable with this many fragments is full: to copy them takes a few microseconds.
+/// A memtable with this many fragments is full.
 pub(crate) const FRAGMENTS_MOST: usize = 1024;
 
 /// A key at which a range begins or ends.
@@ -115,66 +115,30 @@ struct Fragment {
     deletes: Vec<u64>,
 }
 
-/// See the head of the file.
+impl Fragment {
+    /// Bytes of memory, about.
+    fn bytes(&self) -> usize {
+        self.range.start.len() + self.range.end.as_ref().map_or(0, |end| end.len()) + FRAGMENT_BYTES
+    }
+}
+
+/// See the head of the file. The fragments are in chunks, so that a change copies one chunk and shares the others.
 #[derive(Debug, Default)]
-pub(crate) struct Ranges(Vec<Arc<Fragment>>);
+pub(crate) struct Ranges {
+    /// None is empty.
+    chunks: Vec<Arc<Vec<Arc<Fragment>>>>,
+    len: usize,
+    bytes: usize,
+}
 
-impl Ranges {
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
+/// Maximum number of fragments in a chunk.
+const CHUNK: usize = 64;
 
-    /// The same after all keys of some ranges were deleted at a sequence number greater than all before.
-    pub(crate) fn with(&self, deleted: &Union, sequence: u64, wanted: &Wanted<'_>) -> Ranges {
-        let mut out = Ranges(Vec::with_capacity(self.0.len() + 2 * deleted.0.len()));
-        let mut old = self.0.iter().cloned().peekable();
-        // What is left of an old fragment that a new range has cut.
-        let mut rest: Option<Arc<Fragment>> = None;
-        for (start, end) in &deleted.0 {
-            let range = Range { start: start.clone(), end: end.clone() };
-            let mut start = range.start.clone();
-            loop {
-                let is_before =
-                    |one: &Arc<Fragment>| range.end.as_deref().is_none_or(|end| *one.range.start < *end);
-                let Some(one) = rest.take().or_else(|| old.next_if(is_before)) else { break };
-                if !is_before(&one) {
-                    rest = Some(one);
-                    break;
-                }
-                // Before the new range, then between the last old one and this one, then both.
-                let Fragment { range: Range { start: from, end: to }, deletes } = &*one;
-                if to.as_deref().is_some_and(|to| *to <= *start) {
-                    out.push(one);
-                    continue;
-                }
-                if **from < *start {
-                    out.add(from.clone(), Some(start.clone()), deletes.clone());
-                } else if *start < **from {
-                    out.add(start, Some(from.clone()), vec![sequence]);
-                    start = from.clone();
-                }
-                let is_longer = by_end(to.as_deref(), range.end.as_deref()).is_gt();
-                let end = if is_longer { range.end.clone() } else { to.clone() };
-                out.add(start.clone(), end.clone(), newer(sequence, deletes, wanted));
-                if is_longer {
-                    let start = range.end.clone().expect("the other one is longer");
-                    let range = Range { start: start.clone(), end: to.clone() };
-                    rest = Some(Arc::new(Fragment { range, deletes: deletes.clone() }));
-                }
-                // Nothing is left of the new range if this one goes as far.
-                match end {
-                    Some(end) => start = end,
-                    None => return out,
-                }
-            }
-            if range.ends_after(&start) {
-                out.add(start, range.end.clone(), vec![sequence]);
-            }
-        }
-        rest.into_iter().chain(old).for_each(|one| out.push(one));
-        out
-    }
+/// Fragments of one result, in order.
+#[derive(Default)]
+struct Made(Vec<Arc<Fragment>>);
 
+impl Made {
     fn add(&mut self, start: Edge, end: Option<Edge>, deletes: Vec<u64>) {
         self.push(Arc::new(Fragment { range: Range { start, end }, deletes }));
     }
@@ -192,15 +156,64 @@ impl Ranges {
             _ => self.0.push(fragment),
         }
     }
+}
+
+impl Ranges {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes of memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The same after all keys of some ranges were deleted at a sequence number greater than all before.
+    pub(crate) fn with(&self, deleted: &Union, sequence: u64, wanted: &Wanted<'_>) -> Ranges {
+        let (Some((first, _)), Some((_, last))) = (deleted.0.first_key_value(), deleted.0.last_key_value())
+        else {
+            return Ranges { chunks: self.chunks.clone(), ..*self };
+        };
+        // Those that change, with the ones beside them, which may become one with a new fragment.
+        let is_before = |chunk: &Arc<Vec<Arc<Fragment>>>| {
+            let end = chunk.last().and_then(|one| one.range.end.as_deref());
+            end.is_some_and(|end| *end < **first)
+        };
+        let is_met = |chunk: &Arc<Vec<Arc<Fragment>>>| {
+            last.as_deref().is_none_or(|last| chunk.first().is_some_and(|one| *one.range.start <= *last))
+        };
+        let mut from = self.chunks.partition_point(is_before);
+        let to = from + self.chunks[from..].partition_point(is_met);
+        if from == to && from > 0 {
+            // Between two chunks: into the one before.
+            from -= 1;
+        }
+        let (before, rest) = self.chunks.split_at(from);
+        let (changed, after) = rest.split_at(to - from);
+        let old = changed.iter().flat_map(|chunk| chunk.iter().cloned());
+        let made = merged(old, deleted, sequence, wanted).0;
+        let pieces = made.len().div_ceil(CHUNK);
+        let made = made.chunks(made.len().div_ceil(pieces.max(1)).max(1)).map(|made| Arc::new(made.to_vec()));
+        let chunks: Vec<_> = before.iter().cloned().chain(made).chain(after.iter().cloned()).collect();
+        let count = |chunks: &[Arc<Vec<Arc<Fragment>>>]| -> (usize, usize) {
+            let all = chunks.iter().flat_map(|chunk| chunk.iter());
+            all.fold((0, 0), |(len, bytes), one| (len + 1, bytes + one.bytes()))
+        };
+        let (gone, new) = (count(changed), count(&chunks[from..chunks.len() - after.len()]));
+        Ranges { chunks, len: self.len - gone.0 + new.0, bytes: self.bytes - gone.1 + new.1 }
+    }
 
     /// The fragments from the one on that has a key or comes after it.
-    fn from(&self, key: &[u8]) -> &[Arc<Fragment>] {
-        &self.0[self.0.partition_point(|one| !one.range.ends_after(key))..]
+    fn from(&self, key: &[u8]) -> impl Iterator<Item = &Fragment> {
+        let is_before = |one: &Arc<Fragment>| !one.range.ends_after(key);
+        let at = self.chunks.partition_point(|chunk| chunk.last().is_some_and(is_before));
+        let within = self.chunks.get(at).map_or(0, |chunk| chunk.partition_point(is_before));
+        self.chunks[at..].iter().flat_map(|chunk| chunk.iter()).skip(within).map(|one| &**one)
     }
 
     /// The newest delete of a key up to a sequence number.
     pub(crate) fn deleted(&self, key: &[u8], read_at: u64) -> Option<(u64, &Range)> {
-        let Fragment { range, deletes } = &**self.from(key).first().filter(|one| one.range.has(key))?;
+        let Fragment { range, deletes } = self.from(key).next().filter(|one| one.range.has(key))?;
         let newest = deletes.iter().find(|delete| **delete <= read_at)?;
         Some((*newest, range))
     }
@@ -208,7 +221,7 @@ impl Ranges {
     /// Whether all keys of a range are deleted. All deletes count.
     pub(crate) fn has_all(&self, start: &[u8], end: Option<&[u8]>) -> bool {
         let mut at = start;
-        for Fragment { range, .. } in self.from(start).iter().map(|one| &**one) {
+        for Fragment { range, .. } in self.from(start) {
             match &range.end {
                 _ if *range.start > *at => return false,
                 None => return true,
@@ -221,13 +234,13 @@ impl Ranges {
 
     /// Whether keys from `least` to `greatest` are deleted, or could be. All deletes count.
     pub(crate) fn meets(&self, least: &[u8], greatest: &[u8]) -> bool {
-        self.from(least).first().is_some_and(|one| *one.range.start <= *greatest)
+        self.from(least).next().is_some_and(|one| *one.range.start <= *greatest)
     }
 
     /// The ranges with deletes up to a sequence number, in order.
     pub(crate) fn up_to(&self, read_at: u64) -> impl Iterator<Item = &Range> {
-        let is_there = move |one: &&Arc<Fragment>| one.deletes.iter().any(|delete| *delete <= read_at);
-        self.0.iter().filter(is_there).map(|one| &one.range)
+        let is_there = move |one: &&Fragment| one.deletes.iter().any(|delete| *delete <= read_at);
+        self.from(b"").filter(is_there).map(|one| &one.range)
     }
 
     /// The parts of the ranges from `start` up to `end`, in order.
@@ -236,20 +249,68 @@ impl Ranges {
         start: &'r [u8],
         end: Option<&'r [u8]>,
     ) -> impl Iterator<Item = (&'r [u8], Option<&'r [u8]>)> {
-        let is_before = move |one: &&Arc<Fragment>| end.is_none_or(|end| *one.range.start < *end);
-        self.from(start).iter().take_while(is_before).map(move |one| {
+        let is_before = move |one: &&Fragment| end.is_none_or(|end| *one.range.start < *end);
+        self.from(start).take_while(is_before).map(move |one| {
             let Range { start: from, end: to } = &one.range;
             let (to, from) = (to.as_deref(), if **from > *start { &**from } else { start });
             (from, if by_end(to, end).is_gt() { end } else { to })
         })
     }
+}
 
-    /// Bytes of memory, about.
-    pub(crate) fn bytes(&self) -> usize {
-        let edges =
-            |one: &Arc<Fragment>| one.range.start.len() + one.range.end.as_ref().map_or(0, |end| end.len());
-        self.0.iter().map(|one| edges(one) + FRAGMENT_BYTES).sum()
+/// Old fragments, after all keys of some ranges were deleted.
+fn merged(
+    old: impl Iterator<Item = Arc<Fragment>>,
+    deleted: &Union,
+    sequence: u64,
+    wanted: &Wanted<'_>,
+) -> Made {
+    let (mut out, mut old) = (Made::default(), old.peekable());
+    // What is left of an old fragment that a new range has cut.
+    let mut rest: Option<Arc<Fragment>> = None;
+    for (start, end) in &deleted.0 {
+        let range = Range { start: start.clone(), end: end.clone() };
+        let mut start = range.start.clone();
+        loop {
+            let is_before =
+                |one: &Arc<Fragment>| range.end.as_deref().is_none_or(|end| *one.range.start < *end);
+            let Some(one) = rest.take().or_else(|| old.next_if(is_before)) else { break };
+            if !is_before(&one) {
+                rest = Some(one);
+                break;
+            }
+            // Before the new range, then between the last old one and this one, then both.
+            let Fragment { range: Range { start: from, end: to }, deletes } = &*one;
+            if to.as_deref().is_some_and(|to| *to <= *start) {
+                out.push(one);
+                continue;
+            }
+            if **from < *start {
+                out.add(from.clone(), Some(start.clone()), deletes.clone());
+            } else if *start < **from {
+                out.add(start, Some(from.clone()), vec![sequence]);
+                start = from.clone();
+            }
+            let is_longer = by_end(to.as_deref(), range.end.as_deref()).is_gt();
+            let end = if is_longer { range.end.clone() } else { to.clone() };
+            out.add(start.clone(), end.clone(), newer(sequence, deletes, wanted));
+            if is_longer {
+                let start = range.end.clone().expect("the other one is longer");
+                let range = Range { start: start.clone(), end: to.clone() };
+                rest = Some(Arc::new(Fragment { range, deletes: deletes.clone() }));
+            }
+            // Nothing is left of the new range if this one goes as far.
+            match end {
+                Some(end) => start = end,
+                None => return out,
+            }
+        }
+        if range.ends_after(&start) {
+            out.add(start, range.end.clone(), vec![sequence]);
+        }
     }
+    rest.into_iter().chain(old).for_each(|one| out.push(one));
+    out
 }
 
 /// Bytes of a fragment beside its two keys, about.
@@ -280,6 +341,41 @@ mod tests {
         let start = [random.below(KEYS) as u8];
         let end = (random.below(4) > 0).then(|| [random.below(KEYS) as u8]);
         Range::new(if random.below(6) == 0 { b"" } else { &start }, end.as_ref().map(|end| &end[..]))
+    }
+
+    /// The fragments are in order, and counted.
+    fn check(ranges: &Ranges) {
+        let all: Vec<_> = ranges.from(b"").collect();
+        let ordered =
+            |pair: &[&Fragment]| pair[0].range.end.as_deref().is_some_and(|end| *end <= *pair[1].range.start);
+        assert!(all.windows(2).all(ordered), "{ranges:?}");
+        assert_eq!((all.len(), all.iter().map(|one| one.bytes()).sum()), (ranges.len, ranges.bytes));
+        assert!(ranges.chunks.iter().all(|chunk| (1..=CHUNK).contains(&chunk.len())), "{ranges:?}");
+    }
+
+    /// Compared with a list of all deletes, with enough fragments for many chunks.
+    #[test]
+    fn many_fragments_are_in_chunks() {
+        for seed in 0..20 {
+            let (mut random, nobody) = (Random(seed), BTreeMap::new());
+            let (mut ranges, mut all) = (Ranges::default(), Vec::new());
+            for sequence in 1..600 {
+                let start = random.below(3_000) as u16;
+                let len = if random.below(50) == 0 { 900 } else { 1 + random.below(3) as u16 };
+                let [start, end] = [start, start + len].map(u16::to_be_bytes);
+                let mut union = Union::default();
+                union.add(Range::new(&start, Some(&end)).expect("it has keys"));
+                ranges = ranges.with(&union, sequence, &Wanted { visible: sequence, snapshots: &nobody });
+                all.push((sequence, start, end));
+                check(&ranges);
+            }
+            assert!(ranges.chunks.len() > 1);
+            for key in (0..4_000_u16).map(u16::to_be_bytes) {
+                let newest =
+                    all.iter().filter(|(_, start, end)| *start <= key && key < *end).map(|one| one.0).max();
+                assert_eq!(ranges.deleted(&key, u64::MAX).map(|(at, _)| at), newest, "seed {seed}");
+            }
+        }
     }
 
     fn has(range: &Range, key: u8) -> bool {
@@ -328,10 +424,7 @@ mod tests {
                     all.push((sequence, range));
                 }
                 ranges = ranges.with(&union, sequence, &Wanted { visible: sequence, snapshots: &snapshots });
-                let ordered = |pair: &[Arc<Fragment>]| {
-                    pair[0].range.end.as_deref().is_some_and(|end| *end <= *pair[1].range.start)
-                };
-                assert!(ranges.0.windows(2).all(ordered), "seed {seed}: {ranges:?}");
+                check(&ranges);
                 if random.below(3) == 0 {
                     snapshots.insert(sequence, 1);
                 }

@@ -63,7 +63,8 @@ impl<D: Disk> Shown<'_, D> {
 
 /// The visible pairs of a memtable, from one end of a range to the other.
 struct Memory {
-    cursor: Cursor,
+    /// `None` if it has no keys, only ranges.
+    cursor: Option<Cursor>,
     direction: Direction,
     /// Whether there is a pair at the cursor.
     valid: bool,
@@ -73,12 +74,13 @@ struct Memory {
 
 impl Memory {
     fn key(&self) -> Option<&[u8]> {
-        if self.valid { self.cursor.key() } else { None }
+        if self.valid { self.cursor.as_ref()?.key() } else { None }
     }
 
     /// What the reader sees at the cursor; `None` if it sees nothing.
     fn said(&self, read_at: ReadAt<'_>) -> Option<Said<'_>> {
-        let (sequence, said) = self.cursor.value_bytes().and_then(|versions| read_at.see(versions))?;
+        let versions = self.cursor.as_ref()?.value_bytes()?;
+        let (sequence, said) = read_at.see(versions)?;
         match &self.ranges {
             Some((ranges, until)) => {
                 let deleted = self.key().and_then(|key| ranges.deleted(key, *until));
@@ -103,9 +105,10 @@ impl Memory {
 
     fn step(&mut self) {
         count_passed(1);
+        let Some(cursor) = &mut self.cursor else { return };
         self.valid = match self.direction {
-            Direction::Forward => self.cursor.next(),
-            Direction::Backward => self.cursor.prev(),
+            Direction::Forward => cursor.next(),
+            Direction::Backward => cursor.prev(),
         };
     }
 
@@ -116,13 +119,12 @@ impl Memory {
 
     fn seek(&mut self, read_at: ReadAt<'_>, from: Bound<&[u8]>, direction: Direction) {
         self.direction = direction;
+        let Some(cursor) = &mut self.cursor else { return };
         self.valid = match (direction, from) {
-            (Direction::Forward, Bound::Unbounded) => self.cursor.first(),
-            (Direction::Forward, Bound::Included(key) | Bound::Excluded(key)) => self.cursor.seek(key),
-            (Direction::Backward, Bound::Unbounded) => self.cursor.last(),
-            (Direction::Backward, Bound::Included(key) | Bound::Excluded(key)) => {
-                self.cursor.seek_for_prev(key)
-            }
+            (Direction::Forward, Bound::Unbounded) => cursor.first(),
+            (Direction::Forward, Bound::Included(key) | Bound::Excluded(key)) => cursor.seek(key),
+            (Direction::Backward, Bound::Unbounded) => cursor.last(),
+            (Direction::Backward, Bound::Included(key) | Bound::Excluded(key)) => cursor.seek_for_prev(key),
         };
         if let Bound::Excluded(key) = from
             && self.key() == Some(key)
@@ -440,20 +442,33 @@ impl<D: Disk> Scan<D> {
         }
     }
 
+    /// Loads the deleted ranges of each memtable, and then the cursors. Ranges count up to a number that is loaded
+    /// before them.
+    #[cold]
+    fn load_ranges(&mut self, read_at: ReadAt<'_>) {
+        let (until, direction) = (read_at.now(), self.tables.direction);
+        let memory = |memtable: &Arc<Memtable>| {
+            let ranges = memtable.ranges(self.space).map(|ranges| (ranges, until));
+            let cursor = memtable.cursor(self.space);
+            let is_there = cursor.is_some() || ranges.is_some();
+            is_there.then_some(Memory { cursor, direction, valid: false, ranges })
+        };
+        self.memories = self.version.memtables().filter_map(memory).collect();
+    }
+
     /// Places all cursors.
     fn place(&mut self, read_at: ReadAt<'_>, from: Bound<&[u8]>, direction: Direction) {
-        let Scan { version, space, memories, tables, shown, has_ranges, range_deletes } = self;
-        let had_ranges =
-            std::mem::replace(has_ranges, version.memtables().any(|one| one.range_deletes() > 0));
-        *range_deletes = version.memtable.range_deletes();
-        if memories.len() <= version.immutable.len() || had_ranges || *has_ranges {
-            // Ranges count up to a number that is loaded before them, and both before anything of the trees.
-            let until = read_at.now();
-            let memory = |memtable: &Arc<Memtable>| {
-                let ranges = memtable.ranges(*space).map(|ranges| (ranges, until));
-                Some(Memory { cursor: memtable.cursor(*space)?, direction, valid: false, ranges })
-            };
-            *memories = version.memtables().filter_map(memory).collect();
+        let range_deletes = self.version.memtable.range_deletes();
+        let are_there = range_deletes > 0 || self.version.immutable.iter().any(|one| one.range_deletes() > 0);
+        if are_there {
+            self.load_ranges(read_at);
+            (self.has_ranges, self.range_deletes) = (true, range_deletes);
+        }
+        let Scan { version, space, memories, tables, shown, .. } = self;
+        if memories.len() <= version.immutable.len() && !are_there {
+            let cursors = version.memtables().filter_map(|memtable| memtable.cursor(*space));
+            let memory = |cursor| Memory { cursor: Some(cursor), direction, valid: false, ranges: None };
+            *memories = cursors.map(memory).collect();
         }
         *shown = Last::Nobody;
         if let Bound::Included(key) | Bound::Excluded(key) = from {

@@ -95,6 +95,14 @@ impl Pressed for Fjall {
         self.end_write(self.synced)
     }
 
+    fn delete_range(&self, start: &[u8], end: &[u8]) -> Answer<()> {
+        // It has no such call: the keys of one state are removed one by one.
+        for pair in self.pairs.range(start..end) {
+            self.pairs.remove(pair.key()?)?;
+        }
+        self.end_write(self.synced)
+    }
+
     fn snapshot(&self) -> Answer<Snapshot> {
         Ok(self.db.snapshot())
     }

@@ -80,6 +80,10 @@ impl Pressed for Forrest {
         Ok(())
     }
 
+    fn delete_range(&self, start: &[u8], end: &[u8]) -> Answer<()> {
+        Ok(self.0.delete_range(start..end)?)
+    }
+
     fn snapshot(&self) -> Answer<Snapshot> {
         Ok(self.0.snapshot()?)
     }

@@ -86,6 +86,13 @@ impl Pressed for Lmdb {
         Ok(transaction.commit()?)
     }
 
+    fn delete_range(&self, start: &[u8], end: &[u8]) -> Answer<()> {
+        let mut transaction = self.env.write_txn()?;
+        let range = (Bound::Included(start), Bound::Excluded(end));
+        self.pairs.delete_range(&mut transaction, &range)?;
+        Ok(transaction.commit()?)
+    }
+
     fn snapshot(&self) -> Answer<RoTxn<'_, WithTls>> {
         Ok(self.env.read_txn()?)
     }

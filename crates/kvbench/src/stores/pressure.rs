@@ -29,6 +29,11 @@ const BETWEEN_SNAPSHOTS: Duration = Duration::from_millis(1);
 const SCAN_EVERY: u64 = 16;
 /// Pairs of such a scan.
 const SCAN_PAIRS: usize = 50;
+/// Small ranges that are deleted, and the parts of the keyspace of which each is one.
+const SMALL_RANGES: u64 = 1000;
+const SMALL_PARTS: u64 = 1 << 16;
+/// Scans of which the mean is taken.
+const SCANS: u64 = 200;
 /// Times that as many pairs are overwritten as there are.
 const OVERWRITES: u64 = 2;
 /// One of this many pairs is not deleted.
@@ -64,6 +69,7 @@ pub(crate) fn run<S: Pressed>(job: &Job, orders: &PressureOrders, report: Report
         (Scenario::Snapshots, _) => arm.snapshots::<S>(),
         (Scenario::Overwrites, _) => arm.overwrites::<S>(),
         (Scenario::Deletes, _) => arm.deletes::<S>(),
+        (Scenario::Ranges, _) => arm.ranges::<S>(),
         (Scenario::Opening, Part::Whole) => arm.closed::<S>(),
         (Scenario::Opening, Part::Opened) => arm.opened::<S>(),
         (Scenario::Opening, Part::Killed) => arm.killed::<S>(),
@@ -357,6 +363,65 @@ impl Arm<'_> {
         thread::sleep(self.time());
         self.figures.set("disk_idle_bytes", usage::disk_bytes(directory) as f64);
         self.check_count(&store, keys.div_ceil(KEPT_EVERY))
+    }
+
+    /// The half of the keys in the middle goes by one range delete, then small ranges below it, one by one. Scans begin
+    /// just below the first range and go on after it; they are compared with scans elsewhere.
+    fn ranges<S: Pressed>(&mut self) -> Answer<()> {
+        let (store, keys) = (self.open::<S>()?, self.keys());
+        self.load(&store, 0..keys)?;
+        lap::settle(&store)?;
+        let (start, end) = ([0x40], [0xC0]);
+        self.figures.set("disk_loaded_bytes", usage::disk_bytes(&self.orders.directory) as f64);
+        // Just below the range, so that what a scan shows comes from beyond it.
+        let below = |at: u64| (0x3FFF_FFFF_FFFF_FFFF - at).to_be_bytes();
+        let elsewhere = |at: u64| (0xC000_0000_0000_0000_u64 + mix(at) % (1 << 60)).to_be_bytes();
+        let scans = |from: &dyn Fn(u64) -> [u8; 8]| -> Answer<f64> {
+            let mut reader = store.reader()?;
+            let begin = Instant::now();
+            for at in 0..SCANS {
+                let mut seen = 0;
+                reader.scan(&from(at), SCAN_PAIRS, |_, _| seen += 1)?;
+                if seen < SCAN_PAIRS {
+                    return Err(format!("a scan showed {seen} pairs").into());
+                }
+            }
+            Ok(begin.elapsed().as_nanos() as f64 / SCANS as f64)
+        };
+        (self.report)("scans".to_owned());
+        scans(&elsewhere)?;
+        let alone = scans(&elsewhere)?;
+        (self.report)("range".to_owned());
+        let begin = Instant::now();
+        store.delete_range(&start, &end)?;
+        self.figures.set("range_delete_ns", begin.elapsed().as_nanos() as f64);
+        let begin = Instant::now();
+        store.reader()?.scan(&below(0), SCAN_PAIRS, |_, _| ())?;
+        self.figures.set("scan_first_ns", begin.elapsed().as_nanos() as f64);
+        let across = scans(&below)?;
+        self.figures.set("scan_ns", alone);
+        self.figures.set("scan_across_ns", across);
+        self.figures.set("scan_across_ratio", across / alone);
+        (self.report)("small ranges".to_owned());
+        let part = |number: u64| (number * (u64::MAX / SMALL_PARTS)).to_be_bytes();
+        let begin = Instant::now();
+        for number in 0..SMALL_RANGES {
+            store.delete_range(&part(2 * number), &part(2 * number + 1))?;
+        }
+        self.figures.set("small_range_ns", begin.elapsed().as_nanos() as f64 / SMALL_RANGES as f64);
+        (self.report)("idle".to_owned());
+        thread::sleep(self.time());
+        lap::settle(&store)?;
+        scans(&below)?;
+        self.figures.set("scan_later_ratio", scans(&below)? / alone);
+        self.figures.set("disk_idle_bytes", usage::disk_bytes(&self.orders.directory) as f64);
+        let is_deleted = |key: &Key| {
+            let at = u64::from_be_bytes(key[..8].try_into().expect("eight bytes"));
+            let number = at / (u64::MAX / SMALL_PARTS);
+            (0x40..0xC0).contains(&key[0]) || (number.is_multiple_of(2) && number < 2 * SMALL_RANGES)
+        };
+        let left = (0..keys).filter(|number| !is_deleted(&self.pairs.key(*number))).count();
+        self.check_count(&store, left as u64)
     }
 
     /// Opening, first part: a store that is closed when nothing was written for a while.

@@ -100,6 +100,12 @@ impl Pressed for Rocks {
         Ok(self.db.delete_opt(key, &self.written)?)
     }
 
+    fn delete_range(&self, start: &[u8], end: &[u8]) -> Answer<()> {
+        let mut batch = WriteBatch::default();
+        batch.delete_range(start, end);
+        Ok(self.db.write_opt(batch, &self.written)?)
+    }
+
     fn snapshot(&self) -> Answer<Snapshot<'_>> {
         Ok(self.db.snapshot())
     }

@@ -98,6 +98,8 @@ pub(crate) trait Pressed: Store {
 
     /// Deletes a key that is there, with the durability of the settings.
     fn delete(&self, key: &[u8]) -> Answer<()>;
+    /// Deletes all keys from one up to another, by the store's own call, or by what its users do without one.
+    fn delete_range(&self, start: &[u8], end: &[u8]) -> Answer<()>;
     /// Makes a snapshot.
     fn snapshot(&self) -> Answer<Self::Snapshot<'_>>;
     /// Shows the first key and deletes it; false if there is none.
