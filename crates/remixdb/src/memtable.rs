@@ -18,12 +18,14 @@
 //! of its keys that are older: those in the tree, and those in all older places. It takes constant memory, and no
 //! version is made for its keys.
 //!
-//! A reader loads the ranges before it looks into the tree, and before that the sequence number up to which they count.
+//! A reader loads the ranges, then the sequence number up to which they count, and then looks into the tree. The ranges
+//! have the newest delete up to each number that is loaded after them: an older one goes only when a newer one is
+//! visible.
 //! A set that comes after a range delete in the same batch is in the tree before the batch becomes visible. So a reader
 //! that counts the delete finds the set. A set that comes before it in the same batch is left out of the batch.
 //!
-//! One thread at a time writes, under the store's order lock. Any number of threads read meanwhile, without
-//! waiting.
+//! One thread at a time writes, under the store's order lock. Any number of threads read meanwhile. They wait for
+//! nothing but the pointer to the ranges, if there are any.
 
 use crate::catalog::Catalog;
 use crate::ranges::{FRAGMENT_BYTES, FRAGMENTS_MOST, Ranges, Union};
@@ -52,6 +54,9 @@ const VERSION_BYTES: usize = HEAD + LENGTH;
 /// Cost of a key in addition to the bytes of key and value, about.
 const ENTRY_BYTES: usize = 24;
 
+/// This many memtables that are full of ranges count as much as a full one.
+const FULL_OF_RANGES: usize = 8;
+
 /// The index reserves addresses for this many times the content that it has room for, but for no less than
 /// `CAPACITY_MIN` bytes.
 const CAPACITY_FACTOR: usize = 4;
@@ -71,6 +76,8 @@ pub(crate) struct Memtable {
     bytes: AtomicUsize,
     /// Bytes, counted the same way, that certainly fit.
     room: usize,
+    /// With as many it becomes immutable.
+    full: usize,
     /// The log that has its first change.
     pub(crate) log: u64,
     /// Set when it takes no more changes.
@@ -247,13 +254,18 @@ impl Memtable {
             range_deletes: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             room: capacity / CAPACITY_FACTOR,
+            full: memtable_bytes,
             log,
             frozen: OnceLock::new(),
         })
     }
 
-    /// From now on it takes no more changes.
+    /// From now on it takes no more changes. One that is full of ranges counts as a part of a full memtable, however
+    /// few bytes it has, so that writers wait before there are many.
     pub(crate) fn freeze(&self, catalog: Arc<Catalog>, last: u64) {
+        if self.fragments() >= FRAGMENTS_MOST {
+            self.bytes.fetch_max(self.full / FULL_OF_RANGES, Ordering::Relaxed);
+        }
         // Nobody else sets it.
         let _ = self.frozen.set(Frozen { catalog, last });
     }
@@ -355,8 +367,10 @@ impl Memtable {
         read_at: ReadAt<'_>,
         look: impl FnOnce(Said<'_>) -> R,
     ) -> Option<R> {
+        let ranges = self.ranges(space);
+        // After the ranges: they may lack older deletes that only a reader of an earlier state wants.
         let until = read_at.now();
-        let deleted = self.ranges(space).and_then(|ranges| Some(ranges.deleted(key, until)?.0));
+        let deleted = ranges.and_then(|ranges| Some(ranges.deleted(key, until)?.0));
         let mut look = Some(look);
         let mut show = |said: Said<'_>| look.take().map(|look| look(said));
         let seen = self.tree(space, |tree| {
@@ -372,21 +386,13 @@ impl Memtable {
     }
 
     /// Deletes all keys of ranges at a sequence number greater than all before.
-    pub(crate) fn delete_ranges(
-        &self,
-        space: u32,
-        deleted: &Union,
-        sequence: u64,
-        wanted: &Wanted<'_>,
-    ) -> Result<()> {
-        room::ask()?;
+    pub(crate) fn delete_ranges(&self, space: u32, deleted: &Union, sequence: u64, wanted: &Wanted<'_>) {
         let old = self.ranges(space).unwrap_or_default();
         let new = old.with(deleted, sequence, wanted);
         let grown = new.bytes().saturating_sub(old.bytes());
         self.ranges.write().unwrap_or_else(PoisonError::into_inner).insert(space, Arc::new(new));
         self.range_deletes.fetch_add(1, Ordering::Release);
         self.bytes.fetch_add(grown, Ordering::Relaxed);
-        Ok(())
     }
 
     /// Number of times that ranges were deleted.
@@ -403,10 +409,10 @@ impl Memtable {
         self.ranges.read().unwrap_or_else(PoisonError::into_inner).get(&space).cloned()
     }
 
-    /// Whether it has as many deleted ranges as it should take.
-    pub(crate) fn is_full_of_ranges(&self) -> bool {
+    /// Number of fragments of deleted ranges.
+    pub(crate) fn fragments(&self) -> usize {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
-        ranges.values().map(|ranges| ranges.len()).sum::<usize>() >= FRAGMENTS_MOST
+        ranges.values().map(|ranges| ranges.len()).sum()
     }
 
     /// A cursor over the keys of a keyspace and their versions; `None` if there are no keys.

@@ -14,7 +14,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// A memtable with this many fragments is full.
-pub(crate) const FRAGMENTS_MOST: usize = 1024;
+pub(crate) const FRAGMENTS_MOST: usize = 4096;
+/// It takes as many while there is no space for a new log.
+pub(crate) const FRAGMENTS_ANYHOW: usize = 4 * FRAGMENTS_MOST;
 
 /// A key at which a range begins or ends.
 type Edge = Arc<[u8]>;
@@ -57,7 +59,7 @@ impl Range {
     }
 
     /// Where a scan goes on that leaves the range; `None` if there are no more keys.
-    pub(crate) fn beyond(&self, direction: Direction) -> Option<Bound<&[u8]>> {
+    fn beyond(&self, direction: Direction) -> Option<Bound<&[u8]>> {
         match direction {
             Direction::Forward => self.end.as_deref().map(Bound::Included),
             Direction::Backward => (!self.start.is_empty()).then_some(Bound::Excluded(&self.start)),
@@ -74,6 +76,10 @@ impl Union {
     fn before(&self, key: &[u8]) -> Option<(&Edge, Option<&[u8]>)> {
         let up_to = (Bound::Unbounded, Bound::Included(key));
         self.0.range::<[u8], _>(up_to).next_back().map(|(start, end)| (start, end.as_deref()))
+    }
+
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range> {
+        self.0.iter().map(|(start, end)| Range { start: start.clone(), end: end.clone() })
     }
 
     /// Whether a key is in one of them.
@@ -116,6 +122,11 @@ struct Fragment {
 }
 
 impl Fragment {
+    /// Whether a reader at a sequence number counts one of its deletes.
+    fn is_seen(&self, read_at: u64) -> bool {
+        self.deletes.iter().any(|delete| *delete <= read_at)
+    }
+
     /// Bytes of memory, about.
     fn bytes(&self) -> usize {
         self.range.start.len() + self.range.end.as_ref().map_or(0, |end| end.len()) + FRAGMENT_BYTES
@@ -218,18 +229,39 @@ impl Ranges {
         Some((*newest, range))
     }
 
-    /// Whether all keys of a range are deleted. All deletes count.
-    pub(crate) fn has_all(&self, start: &[u8], end: Option<&[u8]>) -> bool {
+    /// Whether all keys of a range are deleted, by deletes up to a sequence number.
+    pub(crate) fn has_all(&self, start: &[u8], end: Option<&[u8]>, read_at: u64) -> bool {
         let mut at = start;
-        for Fragment { range, .. } in self.from(start) {
+        for one in self.from(start) {
+            let range = &one.range;
             match &range.end {
-                _ if *range.start > *at => return false,
+                _ if *range.start > *at || !one.is_seen(read_at) => return false,
                 None => return true,
                 Some(to) if end.is_some_and(|end| *end <= **to) => return true,
                 Some(to) => at = to,
             }
         }
         false
+    }
+
+    /// Where a scan goes on that comes to a deleted key: after all deleted ranges that touch. `None` if the key is not
+    /// deleted; `Some(None)` if there are no more keys.
+    pub(crate) fn beyond(
+        &self,
+        key: &[u8],
+        read_at: u64,
+        direction: Direction,
+    ) -> Option<Option<Bound<&[u8]>>> {
+        let (_, mut range) = self.deleted(key, read_at)?;
+        if direction == Direction::Forward {
+            for next in self.from(key).skip(1) {
+                if range.end.as_deref() != Some(&*next.range.start) || !next.is_seen(read_at) {
+                    break;
+                }
+                range = &next.range;
+            }
+        }
+        Some(range.beyond(direction))
     }
 
     /// Whether keys from `least` to `greatest` are deleted, or could be. All deletes count.
@@ -239,8 +271,7 @@ impl Ranges {
 
     /// The ranges with deletes up to a sequence number, in order.
     pub(crate) fn up_to(&self, read_at: u64) -> impl Iterator<Item = &Range> {
-        let is_there = move |one: &&Fragment| one.deletes.iter().any(|delete| *delete <= read_at);
-        self.from(b"").filter(is_there).map(|one| &one.range)
+        self.from(b"").filter(move |one| one.is_seen(read_at)).map(|one| &one.range)
     }
 
     /// The parts of the ranges from `start` up to `end`, in order.
@@ -268,8 +299,7 @@ fn merged(
     let (mut out, mut old) = (Made::default(), old.peekable());
     // What is left of an old fragment that a new range has cut.
     let mut rest: Option<Arc<Fragment>> = None;
-    for (start, end) in &deleted.0 {
-        let range = Range { start: start.clone(), end: end.clone() };
+    for range in deleted.ranges() {
         let mut start = range.start.clone();
         loop {
             let is_before =
@@ -446,7 +476,7 @@ mod tests {
             let is_deleted = |key: u8| all.iter().any(|(_, range)| has(range, key));
             if start < end {
                 let is_all = (start[0]..end[0]).all(is_deleted);
-                assert!(!ranges.has_all(&start, Some(&end)) || is_all, "seed {seed}");
+                assert!(!ranges.has_all(&start, Some(&end), u64::MAX) || is_all, "seed {seed}");
                 let within: Vec<_> = ranges.within(&start, Some(&end)).collect();
                 for key in 0..=KEYS as u8 {
                     let is_in = within
@@ -470,6 +500,7 @@ mod tests {
             ranges = ranges.with(&union, sequence, &Wanted { visible: sequence, snapshots: &nobody });
             assert_eq!(ranges.len(), 1);
         }
-        assert!(ranges.has_all(b"", Some(&499_u64.to_be_bytes())));
+        assert!(ranges.has_all(b"", Some(&499_u64.to_be_bytes()), 499));
+        assert!(!ranges.has_all(b"", Some(&499_u64.to_be_bytes()), 498));
     }
 }

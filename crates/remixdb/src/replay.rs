@@ -10,7 +10,7 @@ use crate::core::Core;
 use crate::disk::{self, Disk, Name};
 use crate::manifest::ManifestState;
 use crate::memtable::{self, Memtable};
-use crate::ranges::{Range, Union};
+use crate::ranges::{FRAGMENTS_MOST, Range, Union};
 use crate::readers::Numbers;
 use crate::record;
 use crate::wal::{self, Change, End, Tail};
@@ -227,13 +227,14 @@ impl<'c, D: Disk> Replay<'c, D> {
             return Err(disk::damaged(name, 0, format!("change {sequence} deletes a range without keys")));
         };
         let cost = memtable::range_cost(start.len(), end.map_or(0, <[u8]>::len));
-        if self.memtable.is_full_of_ranges() {
+        if self.memtable.fragments() >= FRAGMENTS_MOST {
             self.freeze(name.number, cost)?;
         }
         self.make_room(name, cost)?;
         let (mut union, nobody) = (Union::default(), BTreeMap::new());
         union.add(range);
-        self.memtable.delete_ranges(space, &union, sequence, &wanted(&self.reading, sequence, &nobody))
+        self.memtable.delete_ranges(space, &union, sequence, &wanted(&self.reading, sequence, &nobody));
+        Ok(())
     }
 
     fn check(&self, name: Name, space: u32, key: &[u8], sequence: u64) -> Result<()> {

@@ -93,7 +93,12 @@ impl Memory {
     /// Where an older place goes on after the deleted range that has a key; `None` if none has it.
     fn beyond(&self, key: &[u8]) -> Option<Option<Bound<&[u8]>>> {
         let (ranges, until) = self.ranges.as_ref()?;
-        Some(ranges.deleted(key, *until)?.1.beyond(self.direction))
+        ranges.beyond(key, *until, self.direction)
+    }
+
+    /// Whether it deletes all keys from `start` up to `end`.
+    fn deletes(&self, start: &[u8], end: Option<&[u8]>) -> bool {
+        self.ranges.as_ref().is_some_and(|(ranges, until)| ranges.has_all(start, end, *until))
     }
 
     /// Moves on until the pair is visible.
@@ -442,18 +447,17 @@ impl<D: Disk> Scan<D> {
         }
     }
 
-    /// Loads the deleted ranges of each memtable, and then the cursors. Ranges count up to a number that is loaded
-    /// before them.
+    /// Loads the deleted ranges of each memtable, then the number up to which they count, and then the cursors.
     #[cold]
     fn load_ranges(&mut self, read_at: ReadAt<'_>) {
+        let ranges: Vec<_> = self.version.memtables().map(|memtable| memtable.ranges(self.space)).collect();
         let (until, direction) = (read_at.now(), self.tables.direction);
-        let memory = |memtable: &Arc<Memtable>| {
-            let ranges = memtable.ranges(self.space).map(|ranges| (ranges, until));
-            let cursor = memtable.cursor(self.space);
+        let memory = |(memtable, ranges): (&Arc<Memtable>, Option<Arc<Ranges>>)| {
+            let (cursor, ranges) = (memtable.cursor(self.space), ranges.map(|ranges| (ranges, until)));
             let is_there = cursor.is_some() || ranges.is_some();
             is_there.then_some(Memory { cursor, direction, valid: false, ranges })
         };
-        self.memories = self.version.memtables().filter_map(memory).collect();
+        self.memories = self.version.memtables().zip(ranges).filter_map(memory).collect();
     }
 
     /// Places all cursors.
@@ -597,6 +601,23 @@ fn jump_deleted<D: Disk>(
 ) {
     let direction = tables.direction;
     loop {
+        if tables.fault.is_some() {
+            // A partition that cannot be read has nothing to show if all of it is deleted.
+            let (low, high) =
+                (&partitions[tables.at].low[..], partitions.get(tables.at + 1).map(|next| &next.low[..]));
+            if memories.iter().any(|memory| memory.deletes(low, high)) {
+                match (direction, high) {
+                    (Direction::Forward, Some(high)) => {
+                        tables.seek(partitions, Bound::Included(high), direction)
+                    }
+                    (Direction::Backward, _) if !low.is_empty() => {
+                        tables.seek(partitions, Bound::Excluded(low), direction);
+                    }
+                    _ => tables.fault = None,
+                }
+                continue;
+            }
+        }
         let memory = first_of(memories, direction);
         let table = tables.cursor().map(|cursor| cursor.key());
         let (from, key) = match (memory, table) {

@@ -19,7 +19,7 @@ use crate::core::{Core, Order};
 use crate::disk::Disk;
 use crate::memtable::{self, Memtable, ReadAt, Unapplied, VALUE_MAX};
 use crate::partition::Partition;
-use crate::ranges::{Range, Union};
+use crate::ranges::{FRAGMENTS_ANYHOW, FRAGMENTS_MOST, Range, Union};
 use crate::read;
 use crate::version::Version;
 use crate::wal::Change;
@@ -216,18 +216,22 @@ impl<D: Disk> Core<D> {
         self.commit(recorded, self.durability())
     }
 
-    /// Has the memtable become tables soon, if that gives back more space than a memtable takes: the files of
-    /// partitions whose keys are all deleted are removed then.
+    /// Has the memtable become tables soon, if that gives back more space than a memtable takes, or removes damage: the
+    /// files of partitions whose keys are all deleted are removed then.
     fn flush_for_space(&self, decided: &[Decided<'_>]) {
         let version = self.version();
-        let mut bytes = 0;
-        for one in decided {
-            let Decided::Range { space, range } = one else { continue };
-            let partitions = version.partitions(*space);
-            let (within, _) = places(partitions, range);
-            bytes += partitions[within].iter().map(|partition| partition.file_bytes()).sum::<u64>();
+        let (mut bytes, mut is_damaged) = (0, false);
+        for (space, union) in unions(decided) {
+            let partitions = version.partitions(space);
+            for range in union.ranges() {
+                let (within, _) = places(partitions, &range);
+                for partition in &partitions[within] {
+                    bytes += partition.file_bytes();
+                    is_damaged |= partition.damage().is_some();
+                }
+            }
         }
-        if bytes >= self.limits.memtable_bytes() as u64 {
+        if is_damaged || bytes >= self.limits.memtable_bytes() as u64 {
             // ORDERING: no other data depends on it.
             self.is_flush_due.store(true, Ordering::Relaxed);
             self.call_for_work();
@@ -350,11 +354,15 @@ impl<D: Disk> Core<D> {
         }
         let memtable = &order.version.memtable;
         let has_range = decided.iter().any(|decided| matches!(decided, Decided::Range { .. }));
-        if !memtable.has_room(bytes)
-            || memtable.bytes() >= limit.saturating_mul(overfull)
-            || has_range && memtable.is_full_of_ranges()
-        {
+        if !memtable.has_room(bytes) || memtable.bytes() >= limit.saturating_mul(overfull) {
             self.freeze_for(order, bytes)?;
+        } else if has_range && memtable.fragments() >= FRAGMENTS_MOST {
+            let can_wait = memtable.fragments() < FRAGMENTS_ANYHOW;
+            match self.freeze_for(order, bytes) {
+                // There is no space for a new log.
+                Err(error) if can_wait && self.is_harmless(&error) => {}
+                frozen => frozen?,
+            }
         }
         self.log_room_for(order, bytes, keep)?;
         let count = decided.len() as u64;
@@ -377,13 +385,13 @@ impl<D: Disk> Core<D> {
             Decided::Key { space, key, new } => Some((*space, &key[..], sequence, new.as_deref())),
             Decided::Range { .. } => None,
         });
-        let ranges = if has_range { apply_ranges(memtable, decided, first, &wanted) } else { Ok(()) };
-        let applied = ranges.and_then(|()| {
-            left.clone().try_for_each(|(space, key, sequence, value)| {
-                memtable.set(space, key, sequence, value, &wanted, scratch)?;
-                left.next();
-                Ok(())
-            })
+        if has_range {
+            apply_ranges(memtable, decided, first, &wanted);
+        }
+        let applied = left.clone().try_for_each(|(space, key, sequence, value)| {
+            memtable.set(space, key, sequence, value, &wanted, scratch)?;
+            left.next();
+            Ok(())
         });
         if applied.is_ok() {
             self.readers.show(last);
@@ -544,10 +552,10 @@ fn same_partition<D: Disk>(a: &Version<D>, b: &Version<D>, space: u32, key: &[u8
 
 /// Applies the range deletes of a batch, all at its first sequence number: what the batch sets has that or a greater
 /// one, and what a later range of the batch deletes is not in it ([`Batch::finish`]).
-fn apply_ranges(memtable: &Memtable, decided: &[Decided<'_>], first: u64, wanted: &Wanted<'_>) -> Result<()> {
-    unions(decided)
-        .into_iter()
-        .try_for_each(|(space, union)| memtable.delete_ranges(space, &union, first, wanted))
+fn apply_ranges(memtable: &Memtable, decided: &[Decided<'_>], first: u64, wanted: &Wanted<'_>) {
+    for (space, union) in unions(decided) {
+        memtable.delete_ranges(space, &union, first, wanted);
+    }
 }
 
 /// The ranges of some changes, by keyspace.

@@ -41,6 +41,8 @@ use crate::partition::Partition;
 use crate::version::Version;
 use forrest_base::lock;
 use forrest_engine::{Durability, Error, ErrorKind, Result};
+#[cfg(test)]
+pub(crate) use rewrite::HIDDEN;
 use rewrite::{ALONE, Replaced};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -78,8 +80,8 @@ impl<D: Disk> Core<D> {
         // ORDERING: no other data depends on it.
         if self.is_flush_due.swap(false, Relaxed) {
             match self.freeze(&mut self.order()) {
-                // There is no space for a new log.
-                Err(error) if self.is_harmless(&error) => {}
+                // There is no space for a new log. The next step tries again.
+                Err(error) if self.is_harmless(&error) => self.is_flush_due.store(true, Relaxed),
                 frozen => frozen?,
             }
         }

@@ -340,10 +340,30 @@ fn all_work() -> Vec<Work> {
                     (first..120).step_by(2).for_each(|number| run(Step::Set("default", number, 9_000)));
                     run(Step::Flush);
                 }
-                run(Step::DeleteRange("default", 5, 115));
+                (5..115).for_each(|number| run(Step::Delete("default", number)));
                 run(Step::Flush);
             },
             work: |world| world.store.compact_dead(),
+        },
+        Work {
+            name: "a flush of a range that is most of a partition",
+            options: large(),
+            prepare: |run| {
+                (0..120).for_each(|number| run(Step::Set("default", number, 9_000)));
+                run(Step::Flush);
+                run(Step::DeleteRange("default", 5, 115));
+            },
+            work: flush,
+        },
+        Work {
+            name: "a flush of a small range",
+            options: large(),
+            prepare: |run| {
+                (0..120).for_each(|number| run(Step::Set("default", number, 9_000)));
+                run(Step::Flush);
+                run(Step::DeleteRange("default", 5, 25));
+            },
+            work: flush,
         },
         Work {
             name: "the file of a REMIX",

@@ -2,14 +2,17 @@
 
 use super::world::options;
 use crate::catalog::Space;
+use crate::compact::HIDDEN;
 use crate::core::Handle;
 use crate::disk::Kind;
-use crate::disk::simulated::Simulated;
+use crate::disk::simulated::{Simulated, Times};
+use crate::room::refusal;
 use crate::scan::PASSED;
 use crate::view::{Snapshot, View};
 use forrest_base::random::Random;
 use forrest_engine::{
-    Chunk, Cursor as _, Direction, Durability, ErrorKind, Filled, Goto, Op, Options, Snapshot as _, View as _,
+    Chunk, Cursor as _, Direction, Durability, Error, ErrorKind, Filled, Goto, Op, Options, Snapshot as _,
+    View as _,
 };
 use forrest_testing::sized;
 use std::collections::BTreeMap;
@@ -364,8 +367,9 @@ pub(super) fn whole_partitions() {
 #[test]
 fn many_ranges_stay_bounded() {
     use crate::ranges::FRAGMENTS_MOST;
+    const KEYS: u32 = 10 * (FRAGMENTS_MOST as u32 + 20);
     let roomy = Options { memtable_bytes: 64 << 20, table_bytes: 16 << 20, ..options(Durability::Memory) };
-    let (disk, store, space) = with_keys(20_000, &roomy);
+    let (disk, store, space) = with_keys(KEYS, &roomy);
     let bounds = |range: u32| [range * 10, range * 10 + 5].map(u32::to_be_bytes);
     for range in 0..FRAGMENTS_MOST as u32 + 10 {
         let [start, end] = bounds(range);
@@ -373,45 +377,198 @@ fn many_ranges_stay_bounded() {
     }
     let fragments = store.version().memtable.ranges(space.id).expect("there are some").len();
     assert!(fragments <= 10, "{fragments} in the newest memtable");
-    let bounds: Vec<_> = (0..2_000).map(bounds).collect();
+    let bytes = store.version().immutable_bytes();
+    assert!(bytes >= roomy.memtable_bytes / 8, "{bytes} bytes are what writers wait for");
+    let bounds: Vec<_> = (0..KEYS / 10).map(bounds).collect();
     let delete =
         |[start, end]: &'_ [[u8; 4]; 2]| Op::DeleteRange { start: start.to_vec(), end: Some(end.to_vec()) };
     let ops: Vec<_> = bounds.iter().map(delete).collect();
     let ops: Vec<_> = ops.iter().map(|op| (&space, op.borrowed())).collect();
     assert!(store.write(&ops, None).expect("it fits").is_applied());
     let count = |store: &Handle<Simulated>| store.view(&space).count(Bound::Unbounded, Bound::Unbounded);
-    assert_eq!(count(&store).expect("it reads"), 10_000);
+    assert_eq!(count(&store).expect("it reads"), u64::from(KEYS) / 2);
     drop(store);
     let (store, space) = open(&disk, &roomy);
     let count = store.view(&space).count(Bound::Unbounded, Bound::Unbounded);
-    assert_eq!(count.expect("it reads"), 10_000);
+    assert_eq!(count.expect("it reads"), u64::from(KEYS) / 2);
     store.flush_all().expect("there is room");
     let count = store.view(&space).count(Bound::Unbounded, Bound::Unbounded);
-    assert_eq!(count.expect("it reads"), 10_000);
+    assert_eq!(count.expect("it reads"), u64::from(KEYS) / 2);
 }
 
-/// Keys that share a partition with a damaged table cannot be deleted together: it is unknown which there are. A range
-/// that has the whole partition removes the damage.
-#[test]
-fn a_damaged_partition_is_deleted_as_a_whole_only() {
+/// A store of several partitions, one of which has lost its table, and their lower bounds.
+fn with_lost(which: usize) -> (Handle<Simulated>, Arc<Space>, Vec<Vec<u8>>) {
     let options = Options { memtable_bytes: 64 << 10, table_bytes: 16 << 10, ..options(Durability::Memory) };
     let (disk, store, space) = with_keys(5_000, &options);
     store.compact().expect("there is room");
-    let number = store.version().partitions(space.id)[2].tables()[0].name();
+    let number = store.version().partitions(space.id)[which].tables()[0].name();
     drop(store);
     let files: Vec<_> = disk.files().into_iter().filter(|(name, _)| *name != number).collect();
     let (store, space) = open(&Simulated::from_files(files), &options);
-    let (low, high) = {
-        let version = store.version();
-        let partitions = version.partitions(space.id);
-        (partitions[2].low.clone(), partitions[3].low.clone())
-    };
-    let all = (Bound::Unbounded, Bound::Unbounded);
-    assert!(store.view(&space).count(all.0, all.1).is_err());
-    let part = Op::DeleteRange { start: &low[..], end: Some(&high[..high.len() - 1]) };
-    let error = store.apply(&space, part).expect_err("it has other keys, which may be there");
+    let lows = store.version().partitions(space.id).iter().map(|one| one.low.clone()).collect();
+    (store, space, lows)
+}
+
+fn all(store: &Handle<Simulated>, space: &Arc<Space>) -> Result<u64, Error> {
+    store.view(space).count(Bound::Unbounded, Bound::Unbounded)
+}
+
+fn range<'a>(start: &'a [u8], end: &'a [u8]) -> Op<&'a [u8]> {
+    Op::DeleteRange { start, end: Some(end) }
+}
+
+/// Keys that share a partition with a damaged table cannot be deleted together: it is unknown which there are. A range
+/// that has the whole partition removes the damage, for reads at once.
+#[test]
+fn a_damaged_partition_is_deleted_as_a_whole_only() {
+    let (store, space, lows) = with_lost(2);
+    let [low, high] = [&lows[2][..], &lows[3][..]];
+    assert!(all(&store, &space).is_err());
+    let part = store.apply(&space, range(low, &high[..high.len() - 1]));
+    let error = part.expect_err("it has other keys, which may be there");
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
-    store.apply(&space, Op::DeleteRange { start: &low, end: Some(&high) }).expect("all of it can go");
+    store.apply(&space, range(low, high)).expect("all of it can go");
+    let count = all(&store, &space).expect("scans pass what is deleted");
+    let mut backward = 0;
+    let see = |_: &[u8], _: &[u8]| {
+        backward += 1;
+        ControlFlow::Continue(())
+    };
+    let bounds = (Bound::Unbounded, Bound::Unbounded);
+    store.view(&space).scan(bounds, Direction::Backward, see).expect("in both directions");
+    assert_eq!(count, backward);
+    while store.step().expect("there is room") {}
+    assert_eq!(all(&store, &space).expect("the damage is gone"), count);
+    assert!(store.version().partitions(space.id).iter().all(|one| one.damage().is_none()));
+}
+
+/// The range of a damaged partition stays as it is when the one after it is deleted.
+#[test]
+fn a_damaged_partition_takes_no_range_over() {
+    let (store, space, lows) = with_lost(2);
+    store.apply(&space, range(&lows[3], &lows[4])).expect("it is intact");
+    store.freeze(&mut store.order()).expect("there is room");
+    store.apply(&space, range(&lows[2], &lows[3])).expect("all of it can go");
     store.flush_all().expect("there is room");
-    store.view(&space).count(all.0, all.1).expect("the damage is gone");
+    assert_eq!(store.view(&space).get(&lows[2]).expect("the damage is gone"), None);
+    all(&store, &space).expect("the damage is gone");
+}
+
+/// A reader that began before the last delete of a range still sees the one before it.
+#[test]
+fn deletes_of_one_range_after_another_never_show_a_key() {
+    let (store, space) =
+        open(&Simulated::new(), &Options { memtable_bytes: 1 << 20, ..options(Durability::Memory) });
+    store.apply(&space, Op::Set { key: b"k", value: b"" }).expect("it fits");
+    store.flush_all().expect("there is room");
+    store.apply(&space, range(b"a", b"z")).expect("it fits");
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for reader in 0..2 {
+            let (store, space, over) = (&store, &space, &over);
+            scope.spawn(move || {
+                while !over.load(Relaxed) {
+                    if reader == 0 {
+                        assert_eq!(store.view(space).get(b"k").expect("it reads"), None);
+                    } else {
+                        assert_eq!(all(store, space).expect("it reads"), 0);
+                    }
+                }
+            });
+        }
+        for _ in 0..sized(20_000, 200_000) {
+            store.apply(&space, range(b"a", b"z")).expect("it fits");
+        }
+        over.store(true, Relaxed);
+    });
+}
+
+/// Memory may be refused in the middle of a batch that deletes a range: nothing or all of it is there after a resume.
+#[test]
+fn a_batch_with_a_range_is_whole_after_a_resume() {
+    for at in 0..20 {
+        let (store, space) =
+            open(&Simulated::new(), &Options { memtable_bytes: 1 << 20, ..options(Durability::Sync) });
+        store.apply(&space, Op::Set { key: b"a1", value: b"" }).expect("it fits");
+        store.flush_all().expect("there is room");
+        refusal::plant(at, Times::Once);
+        let ops = [(&space, range(b"a", b"b")), (&space, Op::Set { key: &b"z"[..], value: &b""[..] })];
+        let _may_fail = store.write(&ops, None);
+        let struck = refusal::heal();
+        if store.log().check().is_err() {
+            store.resume().expect("there is memory");
+        }
+        let has = |key: &[u8]| store.view(&space).get(key).expect("it reads").is_some();
+        assert_ne!(has(b"a1"), has(b"z"), "refused at {at}");
+        if struck == 0 {
+            return;
+        }
+    }
+}
+
+/// A flush looks at each key of the memtable a few times, however many partitions there are.
+#[test]
+fn a_flush_of_hidden_keys_is_not_quadratic() {
+    let steps = |table_bytes: u64| {
+        let options = Options {
+            memtable_bytes: 64 << 20,
+            table_bytes,
+            workers: Some(1),
+            ..options(Durability::Memory)
+        };
+        let (_, store, space) = with_keys(10_000, &options);
+        store.compact().expect("there is room");
+        for number in 0..10_000_u32 {
+            store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: b"" }).expect("it fits");
+        }
+        store.apply(&space, range(&1_u32.to_be_bytes(), &9_999_u32.to_be_bytes())).expect("it fits");
+        let (partitions, before) = (store.version().partitions(space.id).len(), HIDDEN.get());
+        store.flush_all().expect("there is room");
+        (partitions, HIDDEN.get() - before)
+    };
+    let ((few, less), (many, more)) = (steps(64 << 10), steps(4 << 10));
+    assert!(many > 8 * few && more < 2 * less, "{less} steps with {few} partitions, {more} with {many}");
+}
+
+/// A full device is shrunk by range deletes, each inside a partition, so that no file can be removed as it is.
+#[test]
+fn a_store_on_a_full_device_is_shrunk_by_ranges() {
+    for len in [20, 100, 500] {
+        let options =
+            Options { memtable_bytes: 256 << 10, table_bytes: 256 << 10, ..options(Durability::Buffered) };
+        let (store, space) = open(&Simulated::with_capacity(16 << 20), &options);
+        let work = || while matches!(store.step(), Ok(true)) {};
+        let (value, key) =
+            (vec![7; len], |number: u64| [&Random(number).next().to_be_bytes()[..], &[1; 24]].concat());
+        for number in 0.. {
+            let put = store.apply(&space, Op::Set { key: &key(number), value: &value });
+            if number % 100 == 0 {
+                work();
+            }
+            if put.is_err() {
+                break;
+            }
+        }
+        work();
+        let lows: Vec<Vec<u8>> =
+            store.version().partitions(space.id).iter().map(|one| one.low.clone()).collect();
+        for pair in lows.windows(2) {
+            let [mut start, mut end] = [&pair[0], &pair[1]]
+                .map(|low| low.iter().copied().chain([0; 12]).take(12).collect::<Vec<_>>());
+            start[3] = start[3].saturating_add(40);
+            end[1] = end[1].saturating_sub(1);
+            if start < end {
+                store.apply(&space, range(&start, &end)).expect("deletes make room");
+            }
+        }
+        work();
+        let mut last = Ok(());
+        for _ in 0..5 {
+            let _may_find_no_space = store.flush_early(64);
+            let _may_find_no_space = store.compact_dead();
+            work();
+            last = store.apply(&space, Op::Set { key: b"x", value: b"y" }).map(drop);
+        }
+        last.unwrap_or_else(|error| panic!("values of {len}: {error}"));
+    }
 }
