@@ -1,7 +1,7 @@
 //! [`WriteBatch`]: changes that are applied together or not at all.
 
 use crate::keyspace::Keyspace;
-use forrest_engine::{Error, KeyRange, Op, Result};
+use forrest_engine::{Error, KeyRange, Op, Result, pairs};
 use std::ops::Range;
 
 /// Changes, in order, that [`Db::write`](crate::Db::write) applies at one instant: every reader sees all of
@@ -270,6 +270,23 @@ impl On<'_> {
         let value = value.map(|value| self.batch.copy(value));
         let op = Op::CompareAndSwap { key, expected: value.clone(), new: value };
         self.batch.ops.push((self.keyspace, op));
+        self
+    }
+
+    /// Adds the condition that a range has these pairs. Copies each once.
+    pub(crate) fn expect_range<'p>(
+        &mut self,
+        start: &[u8],
+        end: Option<&[u8]>,
+        expected: impl Iterator<Item = (&'p [u8], &'p [u8])>,
+    ) -> &mut Self {
+        let start = self.batch.copy(start);
+        let end = end.map(|end| self.batch.copy(end));
+        let bytes = &mut self.batch.bytes;
+        let begin = bytes.len();
+        expected.for_each(|(key, value)| pairs::push(bytes, key, value));
+        let pairs = begin..bytes.len();
+        self.batch.ops.push((self.keyspace, Op::CompareRange { start, end, pairs }));
         self
     }
 
