@@ -100,6 +100,14 @@ impl Shared {
         *self.lock_wait.lock().unwrap_or_else(PoisonError::into_inner) = wait;
     }
 
+    pub(crate) fn count_savepoint(&self) -> Result<()> {
+        self.replace(NOTHING, (1, 0))
+    }
+
+    pub(crate) fn forget_savepoints(&self, count: usize) {
+        self.restore((count, 0), NOTHING);
+    }
+
     /// The lock that was refused because of a deadlock, if there is one.
     pub(crate) fn refused(&self) -> Option<(String, Vec<u8>)> {
         self.refused.get().cloned()

@@ -79,6 +79,18 @@ pub struct Transaction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Savepoint(u64);
 
+impl Savepoint {
+    /// Its number, for programs in other languages. No two savepoints of a process have the same.
+    pub fn to_number(self) -> u64 {
+        self.0
+    }
+
+    /// The savepoint with a number. [`Transaction::rollback_to`] refuses one that does not exist.
+    pub fn from_number(number: u64) -> Savepoint {
+        Savepoint(number)
+    }
+}
+
 /// The result of committing a transaction.
 ///
 /// ```
@@ -260,11 +272,14 @@ impl Transaction {
     /// Marks a place to which the changes can be [taken back](Transaction::rollback_to). From the first savepoint on, a
     /// transaction also keeps what its changes replace, which counts towards its limits.
     ///
+    /// # Errors
+    /// `Limit`: a savepoint counts as an operation.
+    ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
     /// let mut transaction = db.transaction();
     /// transaction.set("order", "soup")?;
-    /// let savepoint = transaction.savepoint();
+    /// let savepoint = transaction.savepoint()?;
     /// transaction.set("order", "cake")?;
     /// transaction.delete_range(..)?;
     /// transaction.rollback_to(savepoint)?;
@@ -272,13 +287,14 @@ impl Transaction {
     /// assert_eq!(db.get("order")?.unwrap(), "soup");
     /// # Ok::<(), forrest::Error>(())
     /// ```
-    pub fn savepoint(&mut self) -> Savepoint {
+    pub fn savepoint(&mut self) -> Result<Savepoint> {
+        self.drafts[0].shared().count_savepoint()?;
         static NEXT: AtomicU64 = AtomicU64::new(0);
         // ORDERING: the numbers need only differ.
         let savepoint = Savepoint(NEXT.fetch_add(1, Relaxed));
         let marks = self.drafts.iter_mut().map(Draft::mark).collect();
         self.savepoints.push((savepoint, marks));
-        savepoint
+        Ok(savepoint)
     }
 
     /// Takes back all changes since a savepoint, in all keyspaces. The savepoint can be used again; later ones are
@@ -294,6 +310,7 @@ impl Transaction {
             let what = "the savepoint is of another transaction, or the transaction was rolled back to an earlier one";
             return Err(Error::invalid(what));
         };
+        self.drafts[0].shared().forget_savepoints(self.savepoints.len() - at - 1);
         self.savepoints.truncate(at + 1);
         let marks = &self.savepoints[at].1;
         for (number, draft) in self.drafts.iter_mut().enumerate() {

@@ -122,9 +122,10 @@ struct llds_op {
  *
  * The bytes follow, padded with zeros to a multiple of 8.
  *
- * -EINVAL: the value is not a counter, or has no pairs; -ERANGE: the counter would overflow;
- * -ENOSPC: the store has reached its maximum size; -ENOMEM: out of memory. An
- * operation that failed changed nothing, and does not prevent the next one.
+ * -EINVAL: the value is not a counter, or not pairs; -ERANGE: the counter would
+ * overflow; -ENOSPC: the store has reached its maximum size; -ENOMEM: out of
+ * memory. An operation that failed changed nothing, and does not prevent the
+ * next one.
  */
 struct llds_answer {
 	__s32 status;
@@ -134,7 +135,7 @@ struct llds_answer {
 #define LLDS_DONE 0
 /* The key was absent. */
 #define LLDS_ABSENT 1
-/* The key existed, and that or its value was not as expected; or a range. */
+/* The key existed, and that, its value or a range was not as expected. */
 #define LLDS_DIFFERS 2
 /* The range has more pairs after those that were returned or deleted. */
 #define LLDS_MORE 3

@@ -68,22 +68,28 @@ pub(super) fn of_a_transaction() {
     // With a savepoint, each change also counts with what it replaces.
     let undone = |transaction: &mut Transaction, number: u8| {
         if number == 0 {
-            let _ = transaction.savepoint();
+            transaction.savepoint()?;
         }
         transaction.set("one", [number; 10])
     };
-    assert_eq!(until_the_limit(5, MANY, undone), 4);
+    assert_eq!(until_the_limit(6, MANY, undone), 4);
     assert_eq!(until_the_limit(MANY, 13 + 3 + 13 + 13, undone), 3);
     // Taking changes back gives the room back.
+    let mut savepoint = None;
     let taken_back = |transaction: &mut Transaction, number: u8| {
-        let savepoint = transaction.savepoint();
+        let savepoint = match savepoint {
+            Some(savepoint) => savepoint,
+            None => *savepoint.insert(transaction.savepoint()?),
+        };
         transaction.set([number], [0; 10])?;
         transaction.delete_range(..)?;
         transaction.set([number], [0; 10])?;
         transaction.rollback_to(savepoint)?;
         if number == 100 { transaction.set([0; 200], "") } else { Ok(()) }
     };
-    assert_eq!(until_the_limit(6, 150, taken_back), 100);
+    assert_eq!(until_the_limit(7, 150, taken_back), 100);
+    let many = |transaction: &mut Transaction, _: u8| transaction.savepoint().map(drop);
+    assert_eq!(until_the_limit(5, MANY, many), 5);
     // What a transaction may have, its batch may have.
     let db = Db::builder().batch_ops_max(4).open("memory:").unwrap();
     let mut transaction = db.transaction();

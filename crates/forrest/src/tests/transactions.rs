@@ -118,7 +118,7 @@ impl Open {
 
     /// Makes one random call, and compares its result with the model.
     fn step(&mut self, random: &mut Random, place: Place, other: &Keyspace, store: &Content) {
-        match random.below(14) {
+        match random.below(16) {
             0..3 => {
                 let expected = self.see(&place, store);
                 let found = self.draft(&place, other).get(&place.1);
@@ -153,12 +153,12 @@ impl Open {
                 }
                 self.log.push(Did::DeletedRange(place.0, bounds));
             }
-            11 if self.savepoints.len() < 4 => {
-                let savepoint = self.transaction.savepoint();
+            11..14 if self.savepoints.is_empty() || random.one_in(3) => {
+                let savepoint = self.transaction.savepoint().expect("there is room");
                 self.savepoints.push((savepoint, self.changes.clone()));
                 self.log.push(Did::Saved(savepoint));
             }
-            11 => {
+            11..14 => {
                 let at = random.below(self.savepoints.len());
                 let (savepoint, changes) = self.savepoints[at].clone();
                 self.transaction.rollback_to(savepoint).expect("it is one of its own");
@@ -354,7 +354,7 @@ fn run(db: &Db, seed: u64) -> [usize; 3] {
     let mut store = Content::new();
     let mut open: Vec<Open> = (0..3).map(|_| Open::new(db)).collect();
     let mut ends = [0; 3];
-    for _ in 0..300 {
+    for _ in 0..500 {
         let place = (has_two && random.one_in(3), KEYS[random.below(KEYS.len())].as_bytes().to_vec());
         let at = random.below(open.len() + 1);
         let Some(running) = open.get_mut(at) else {
@@ -370,7 +370,7 @@ fn run(db: &Db, seed: u64) -> [usize; 3] {
             store.insert(place, value);
             continue;
         };
-        if !random.one_in(6) {
+        if !random.one_in(9) {
             running.step(&mut random, place, &other, &store);
             continue;
         }
