@@ -29,6 +29,7 @@ static const struct zeros zeros[] = {
 	[LLDS_SWAP] = { ~(LLDS_NO_VALUE | LLDS_NO_OTHER), 0, 0, ~0U },
 	[LLDS_DELETE_RANGE] = { ~RANGE_FLAGS, ~0U, 0, 0 },
 	[LLDS_SCAN] = { ~(RANGE_FLAGS | LLDS_DOWN), ~0U, 0, 0 },
+	[LLDS_COMPARE] = { ~RANGE_FLAGS, 0, 0, ~0U },
 };
 
 /* Whether a length is zero, if it must be. */
@@ -60,6 +61,7 @@ static inline bool makes_sense(const struct llds_op *op)
 		       is_zero_if(op->flags & LLDS_NO_OTHER, op->other_bytes);
 	case LLDS_DELETE_RANGE:
 	case LLDS_SCAN:
+	case LLDS_COMPARE:
 		return op->other_bytes <= LLDS_KEY_BYTES_MAX &&
 		       is_zero_if(op->flags & LLDS_NO_OTHER, op->other_bytes);
 	default:
@@ -401,6 +403,83 @@ static u32 scan(const struct llds_store *store,
 	return 0;
 }
 
+/*
+ * Reads the head of the pair at @at, of which there are @bytes bytes. Returns
+ * the bytes of the pair, or 0 if it is malformed.
+ */
+static u32 expected_at(const u8 *at, u32 bytes, struct llds_pair *pair)
+{
+	u64 whole;
+
+	if (bytes < sizeof(*pair))
+		return 0;
+	memcpy(pair, at, sizeof(*pair));
+	whole = llds_padded(sizeof(*pair) + (u64)pair->key_bytes +
+			    pair->value_bytes);
+	if (whole > bytes || pair->key_bytes > LLDS_KEY_BYTES_MAX)
+		return 0;
+	return whole;
+}
+
+static u32 compare(const struct llds_store *store,
+		   const struct llds_parsed *parsed, struct llds_room *room)
+{
+	const u8 *expected = parsed->value, *key = NULL;
+	u32 left = parsed->op.value_bytes, bytes = 0, key_bytes = 0;
+	u32 keys = 0;
+	const struct llds_entry *entry;
+	union llds_cursor cursor;
+	struct llds_value value;
+	struct llds_pair pair;
+	s32 status = LLDS_DONE;
+	int order;
+
+	entry = first_of(store, parsed, &cursor);
+	while (entry || left) {
+		/* The order of the pair that is there and the expected one. */
+		order = entry ? -1 : 1;
+		if (left) {
+			bytes = expected_at(expected, left, &pair);
+			if (!bytes) {
+				status = -EINVAL;
+				break;
+			}
+			key = expected + sizeof(pair);
+			key_bytes = pair.key_bytes;
+			if (entry)
+				order = llds_key_order(
+					entry->bytes,
+					llds_key_bytes(entry->sizes), key,
+					key_bytes);
+		}
+		if (!order) {
+			value = llds_value_of(store, entry);
+			if (value.bytes != pair.value_bytes ||
+			    memcmp(value.at, key + key_bytes, value.bytes))
+				order = -1;
+		}
+		if (order < 0) {
+			key = entry->bytes;
+			key_bytes = llds_key_bytes(entry->sizes);
+		}
+		if (order) {
+			status = LLDS_DIFFERS;
+			break;
+		}
+		expected += bytes;
+		left -= bytes;
+		if (++keys % KEYS_AT_ONCE == 0)
+			llds_os_relax();
+		entry = next_of(store, parsed, &cursor);
+	}
+	if (status != LLDS_DIFFERS)
+		key_bytes = 0;
+	if (!llds_fits(room, key_bytes))
+		return wants(key_bytes);
+	llds_answer(room, status, key, key_bytes);
+	return 0;
+}
+
 static u32 delete_range(struct llds_store *store,
 			const struct llds_parsed *parsed,
 			struct llds_room *room)
@@ -460,6 +539,8 @@ u32 llds_do(struct llds_store *store, const struct llds_parsed *parsed,
 		return compare_swap(store, parsed, room);
 	case LLDS_DELETE_RANGE:
 		return delete_range(store, parsed, room);
+	case LLDS_COMPARE:
+		return compare(store, parsed, room);
 	default:
 		return scan(store, parsed, room);
 	}
@@ -470,5 +551,6 @@ bool llds_fails_as_one(const struct llds_parsed *parsed, s32 status)
 	if (status < 0)
 		return true;
 	return status != LLDS_DONE && (parsed->op.code == LLDS_SET ||
-				       parsed->op.code == LLDS_SWAP);
+				       parsed->op.code == LLDS_SWAP ||
+				       parsed->op.code == LLDS_COMPARE);
 }

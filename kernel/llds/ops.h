@@ -114,6 +114,7 @@ static inline u32 llds_does(const struct llds_parsed *parsed)
 	switch (parsed->op.code) {
 	case LLDS_GET:
 	case LLDS_SCAN:
+	case LLDS_COMPARE:
 		return LLDS_READS;
 	case LLDS_SET:
 	case LLDS_DELETE:

@@ -16,6 +16,7 @@ mod files;
 mod foreign;
 mod fuzz;
 mod guide;
+mod histories;
 mod install;
 mod instructions;
 mod models;
@@ -104,6 +105,7 @@ const COMMANDS: &[Command] = &[
         does: "loom models of the lock-free protocols, and weakened mutants, which must fail",
         run: models::run,
     },
+    Command { name: histories::NAME, arguments: "", does: histories::DOES, run: histories::run },
     Command { name: "mutants", arguments: "[NAME...]", does: mutants::DOES, run: mutants::run },
     Command {
         name: "fuzz",

@@ -66,6 +66,10 @@ pub(crate) const MODELS: &[&str] =
     &["crates/forrest-index/tests/model.rs", "crates/forrest/tests/it/model.rs"];
 /// The gates of the store on disk.
 pub(crate) const GATES: &str = "crates/remixdb/src/tests/crash.rs";
+/// The gates of transactions, and the program that checks their histories.
+pub(crate) const GATES_TRANSACTIONS: &str = "crates/forrest/src/tests/transactions.rs";
+pub(crate) const HISTORIES: &str = "crates/forrest/src/tests/histories.rs";
+pub(crate) const CHECKER: &str = "crates/forrest/tests/histories/main.go";
 /// The same commands under many option sets.
 pub(crate) const OPTIONS: &str = "crates/forrest/tests/it/options.rs";
 /// A store on disk for a long time.
@@ -106,6 +110,9 @@ mod tests {
             LLDS_FORREST,
             API_C,
             GATES,
+            GATES_TRANSACTIONS,
+            HISTORIES,
+            CHECKER,
             OPTIONS,
             SOAK,
             README,

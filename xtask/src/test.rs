@@ -7,8 +7,8 @@ use crate::foreign::{TESTS, with_foreign};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{
-    Failure, docs, engine, install, instructions, models, msrv, mutants, packages, page, portable, python,
-    races, required, setup, soak, tidy, vm,
+    Failure, docs, engine, histories, install, instructions, models, msrv, mutants, packages, page, portable,
+    python, races, required, setup, soak, tidy, vm,
 };
 
 const STEPS: &[Step] = &[
@@ -41,6 +41,7 @@ const STEPS: &[Step] = &[
         does: "models with a protocol weakened, each of which must fail",
         run: models::weakened,
     },
+    Step { name: histories::NAME, does: histories::DOES, run: histories::step },
     Step { name: "mutants", does: mutants::DOES, run: mutants::step },
     Step { name: "cross", does: "compiling for AArch64, FreeBSD and macOS", run: cross },
     Step {

@@ -389,8 +389,11 @@ typedef struct forrest_options forrest_options;
  * Reads and changes of a store that happen at one instant, the commit, or not at all. Before the commit the
  * changes are invisible, and no other thread waits for the transaction. A committed transaction has the
  * effect that it would have if all of it ran at the instant of its commit. If a value that it read has
- * changed, committing returns `FORREST_CONFLICT` and changes nothing; run it again. Before the commit, two
- * reads may see the store at different moments. A transaction reads single keys, not ranges.
+ * changed, or the keys of a range that it read, committing returns `FORREST_CONFLICT` and changes nothing; run it
+ * again. Before the commit, two reads may see the store at different moments.
+ *
+ * Reads, changes and locks count towards the limits of a batch when they are made: each key or range as a change, and
+ * all keys and values as bytes. The call that exceeds them fails with `FORREST_LIMIT`.
  *
  * Only one thread at a time may use a transaction. It keeps the store open.
  */
@@ -1118,6 +1121,86 @@ int32_t forrest_transaction_get(forrest_transaction *transaction,
 int32_t forrest_transaction_contains(forrest_transaction *transaction, const void *key, size_t key_bytes);
 
 /**
+ * Locks a key, and then reads it like `forrest_transaction_get`. Until this transaction ends, other transactions that
+ * lock the key wait. So transactions that lock what they change take turns, instead of being in conflict. Lock a key
+ * before you read it in another way. A lock holds off only those that ask for it: changes outside of transactions, and
+ * transactions that read the key without a lock, do not wait, and may put this one in conflict. Other processes that
+ * share a store do not see locks.
+ *
+ * `FORREST_BUSY` if another transaction holds the lock for longer than `forrest_transaction_set_lock_wait` allows, by
+ * default 1 second; and at once if waiting would never end, because its owner waits for a lock of this transaction.
+ * Then this one can only be in conflict: roll it back and run it again. `FORREST_LIMIT` if the locks of all
+ * transactions of the store exceed 64 MiB, at 256 bytes each and their keys. Otherwise as `forrest_transaction_get`.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes.
+ * - `value` is null or writable.
+ */
+int32_t forrest_transaction_get_for_update(forrest_transaction *transaction,
+                                           const void *key,
+                                           size_t key_bytes,
+                                           forrest_value **value);
+
+/**
+ * Locks a key like `forrest_transaction_get_for_update`, without reading it. The key need not exist: it may stand for
+ * anything on which transactions agree, such as the front of a queue.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes.
+ */
+int32_t forrest_transaction_lock(forrest_transaction *transaction,
+                                 const void *key,
+                                 size_t key_bytes);
+
+/**
+ * Sets how long the transaction waits for each lock, in milliseconds; the next transaction of the handle waits 1
+ * second again. With 0 it takes only locks that are free.
+ */
+int32_t forrest_transaction_set_lock_wait(forrest_transaction *transaction,
+                                          uint64_t milliseconds);
+
+/**
+ * Begins to read a range, from `start` up to, but without, `end`. A null `end` is no end. `forrest_transaction_next`
+ * and `forrest_transaction_prev` return its pairs. A transaction reads one range at a time: this one replaces the one
+ * before.
+ *
+ * # Safety
+ * - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
+ */
+int32_t forrest_transaction_range(forrest_transaction *transaction,
+                                  const void *start,
+                                  size_t start_bytes,
+                                  const void *end,
+                                  size_t end_bytes);
+
+/**
+ * The next pair from the front of the range that is being read: the store's, with the transaction's own changes, which
+ * may be made between two calls. Release the key and the value with `forrest_value_release`.
+ *
+ * The range counts as read up to the last pair that was returned, or as a whole after `FORREST_NOT_FOUND`. What was
+ * read must be unchanged when the transaction is committed: the same keys, no others, and the same values.
+ *
+ * `FORREST_NOT_FOUND` at the end of the range; there is nothing to release then. `FORREST_INVALID_ARGUMENT` if no
+ * range is being read. Otherwise errors as of `forrest_transaction_get`; the range keeps its place.
+ *
+ * # Safety
+ * - `key` and `value` are each writable, or null if the result is not wanted.
+ */
+int32_t forrest_transaction_next(forrest_transaction *transaction,
+                                 forrest_value **key,
+                                 forrest_value **value);
+
+/**
+ * Like `forrest_transaction_next`, from the back of the range. The two ends never cross.
+ *
+ * # Safety
+ * - `key` and `value` are each writable, or null if the result is not wanted.
+ */
+int32_t forrest_transaction_prev(forrest_transaction *transaction,
+                                 forrest_value **key,
+                                 forrest_value **value);
+
+/**
  * Sets the value of a key. `FORREST_LIMIT` if one of them is too long for any store.
  *
  * # Safety
@@ -1138,6 +1221,39 @@ int32_t forrest_transaction_set(forrest_transaction *transaction,
 int32_t forrest_transaction_delete(forrest_transaction *transaction, const void *key, size_t key_bytes);
 
 /**
+ * Removes all keys from `start` up to, but without, `end`, those that exist at the commit. A null `end` is no end.
+ * This is not a read: a key that appears in the range meanwhile is no conflict, and is removed. `FORREST_LIMIT` if a
+ * key is too long for any store.
+ *
+ * # Safety
+ * - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
+ */
+int32_t forrest_transaction_delete_range(forrest_transaction *transaction,
+                                         const void *start,
+                                         size_t start_bytes,
+                                         const void *end,
+                                         size_t end_bytes);
+
+/**
+ * Marks a place to which the changes can be taken back by `forrest_transaction_rollback_to`, and returns its number.
+ * From the first savepoint on, a transaction also keeps what its changes replace, which counts towards its limits.
+ *
+ * # Safety
+ * - `savepoint` is null or writable.
+ */
+int32_t forrest_transaction_savepoint(forrest_transaction *transaction,
+                                      uint64_t *savepoint);
+
+/**
+ * Takes back all changes since a savepoint, in all keyspaces. The savepoint can be used again; later ones are gone.
+ * What was read since then still counts as read, and locks are kept until the transaction ends.
+ *
+ * `FORREST_INVALID_ARGUMENT` if the savepoint is gone, or is one of another transaction; nothing is taken back then.
+ */
+int32_t forrest_transaction_rollback_to(forrest_transaction *transaction,
+                                        uint64_t savepoint);
+
+/**
  * Adds to a counter, like `forrest_add`. This is not a read: transactions that only add to the same counter
  * are not in conflict.
  *
@@ -1154,13 +1270,11 @@ int32_t forrest_transaction_add(forrest_transaction *transaction,
                                 int64_t delta);
 
 /**
- * Applies all changes of a transaction at one instant, if every value that it read is still the current one
- * at that instant. Otherwise returns `FORREST_CONFLICT` and changes nothing. In each case the transaction
- * ends, and the handle begins a new one on the same keyspace, so it can be run again.
+ * Applies all changes of a transaction at one instant, if everything that it read is still so at that instant.
+ * Otherwise returns `FORREST_CONFLICT` and changes nothing. In each case the transaction ends, and the handle begins a
+ * new one on the same keyspace, so it can be run again.
  *
- * Errors are those of `forrest_write`; nothing was changed then. The message names the key. The limits are
- * those of a batch: each key that was read or changed counts as a change, and values that were read count
- * like values that are written.
+ * Errors are those of `forrest_write`; nothing was changed then. The message names the key.
  */
 int32_t forrest_transaction_commit(forrest_transaction *transaction);
 

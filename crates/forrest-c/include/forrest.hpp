@@ -30,6 +30,7 @@
 
 #include "forrest.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -544,6 +545,45 @@ public:
         detail::check(forrest_transaction_set(handle(), key.data(), key.size(), value.data(), value.size()));
     }
     void erase(std::string_view key) { detail::check(forrest_transaction_delete(handle(), key.data(), key.size())); }
+    /** Removes all keys of a range, those that exist at the commit: it is not a read. Without `end` there is no end. */
+    void erase_range(std::string_view start, std::optional<std::string_view> end = std::nullopt) {
+        const detail::Maybe until(end);
+        detail::check(forrest_transaction_delete_range(handle(), start.data(), start.size(), until.data, until.bytes));
+    }
+
+    /** Locks a key until the transaction ends, and reads it; see forrest_transaction_get_for_update. */
+    std::optional<Value> get_for_update(std::string_view key) {
+        forrest_value *value;
+        detail::check(forrest_transaction_get_for_update(handle(), key.data(), key.size(), &value));
+        return detail::owned(value);
+    }
+    /** Locks a key, which need not exist, until the transaction ends. */
+    void lock(std::string_view key) { detail::check(forrest_transaction_lock(handle(), key.data(), key.size())); }
+    /** How long this transaction waits for each lock; by default 1 second. */
+    void lock_wait(std::chrono::milliseconds wait) {
+        const auto count = wait.count() < 0 ? 0 : static_cast<uint64_t>(wait.count());
+        detail::check(forrest_transaction_set_lock_wait(handle(), count));
+    }
+
+    /** Begins to read a range, with the transaction's own changes. It replaces the range before. */
+    void range(std::string_view start, std::optional<std::string_view> end = std::nullopt) {
+        const detail::Maybe until(end);
+        detail::check(forrest_transaction_range(handle(), start.data(), start.size(), until.data, until.bytes));
+    }
+    /** The next key and value from the front of the range; nothing at its end. */
+    std::optional<std::pair<Value, Value>> next() { return step(forrest_transaction_next); }
+    /** The next key and value from the back of the range. */
+    std::optional<std::pair<Value, Value>> prev() { return step(forrest_transaction_prev); }
+
+    /** A place to which changes can be taken back. */
+    uint64_t savepoint() {
+        uint64_t savepoint;
+        detail::check(forrest_transaction_savepoint(handle(), &savepoint));
+        return savepoint;
+    }
+    /** Takes back all changes since a savepoint, and no reads. */
+    void rollback_to(uint64_t savepoint) { detail::check(forrest_transaction_rollback_to(handle(), savepoint)); }
+
     /** Adds to a counter, as Db::add. It is not a read, and so in no conflict with other additions. */
     void add(std::string_view key, int64_t delta) {
         detail::check(forrest_transaction_add(handle(), key.data(), key.size(), delta));
@@ -562,6 +602,13 @@ public:
     forrest_transaction *handle() const noexcept { return handle_.get(); }
 
 private:
+    std::optional<std::pair<Value, Value>> step(int32_t (*move)(forrest_transaction *, forrest_value **, forrest_value **)) {
+        forrest_value *key, *value;
+        if (!detail::is_ok(move(handle(), &key, &value)))
+            return std::nullopt;
+        return std::pair(Value(key), Value(value));
+    }
+
     detail::Owned<forrest_transaction, forrest_transaction_destroy> handle_;
 };
 

@@ -1,21 +1,26 @@
 //! Transactions: reads and changes that happen at one instant, if the values that were read still hold then.
 
-use crate::argument::{Place, key, value};
+use crate::argument::{self, Place, key, value};
 use crate::code::{FORREST_CONFLICT, FORREST_NOT_FOUND, FORREST_OK};
 use crate::db::Db;
 use crate::failure::{Failure, guard};
 use crate::handle::{Exclusive, Table};
 use crate::options::{FORREST_DURABILITY_DEFAULT, durability};
 use crate::value::{Value, hold, release};
-use forrest_rust::{Committed, Draft, Keyspace, WriteOptions};
+use forrest_rust::{Committed, Draft, Keyspace, RangeCursor, Savepoint, WriteOptions};
 use std::ffi::c_void;
+use std::ops::Bound;
 use std::ptr;
+use std::time::Duration;
 
 /// Reads and changes of a store that happen at one instant, the commit, or not at all. Before the commit the
 /// changes are invisible, and no other thread waits for the transaction. A committed transaction has the
 /// effect that it would have if all of it ran at the instant of its commit. If a value that it read has
-/// changed, committing returns `FORREST_CONFLICT` and changes nothing; run it again. Before the commit, two
-/// reads may see the store at different moments. A transaction reads single keys, not ranges.
+/// changed, or the keys of a range that it read, committing returns `FORREST_CONFLICT` and changes nothing; run it
+/// again. Before the commit, two reads may see the store at different moments.
+///
+/// Reads, changes and locks count towards the limits of a batch when they are made: each key or range as a change, and
+/// all keys and values as bytes. The call that exceeds them fails with `FORREST_LIMIT`.
 ///
 /// Only one thread at a time may use a transaction. It keeps the store open.
 #[derive(Debug)]
@@ -24,6 +29,8 @@ pub struct Transaction {
     running: forrest_rust::Transaction,
     /// The keyspace of reads and changes.
     on: Keyspace,
+    /// The range that is being read, and its keyspace.
+    range: Option<(RangeCursor, Keyspace)>,
 }
 
 static TRANSACTIONS: Table<Transaction, 1> = Table::new("transaction", 6);
@@ -35,6 +42,7 @@ impl Transaction {
 
     /// Begins a new transaction, and returns the old one.
     fn end(&mut self) -> forrest_rust::Transaction {
+        self.range = None;
         std::mem::replace(&mut self.running, self.store.transaction())
     }
 }
@@ -57,7 +65,12 @@ pub unsafe extern "C" fn forrest_transaction_begin(db: *mut Db, transaction: *mu
         let mut transaction = unsafe { Place::of("transaction", transaction, ptr::null_mut()) }?;
         let db = Db::of(db)?;
         let (store, keyspace) = db.newest()?;
-        let begun = Transaction { store: store.clone(), running: store.transaction(), on: keyspace.clone() };
+        let begun = Transaction {
+            store: store.clone(),
+            running: store.transaction(),
+            on: keyspace.clone(),
+            range: None,
+        };
         transaction.put(TRANSACTIONS.insert([begun])?);
         Ok(FORREST_OK)
     })
@@ -122,6 +135,136 @@ pub unsafe extern "C" fn forrest_transaction_contains(
     })
 }
 
+/// Locks a key, and then reads it like `forrest_transaction_get`. Until this transaction ends, other transactions that
+/// lock the key wait. So transactions that lock what they change take turns, instead of being in conflict. Lock a key
+/// before you read it in another way. A lock holds off only those that ask for it: changes outside of transactions, and
+/// transactions that read the key without a lock, do not wait, and may put this one in conflict. Other processes that
+/// share a store do not see locks.
+///
+/// `FORREST_BUSY` if another transaction holds the lock for longer than `forrest_transaction_set_lock_wait` allows, by
+/// default 1 second; and at once if waiting would never end, because its owner waits for a lock of this transaction.
+/// Then this one can only be in conflict: roll it back and run it again. `FORREST_LIMIT` if the locks of all
+/// transactions of the store exceed 64 MiB, at 256 bytes each and their keys. Otherwise as `forrest_transaction_get`.
+///
+/// # Safety
+/// - `key` is null or has `key_bytes` readable bytes.
+/// - `value` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_transaction_get_for_update(
+    transaction: *mut Transaction,
+    key: *const c_void,
+    key_bytes: usize,
+    value: *mut *mut Value,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, and `value` is null or writable, as the
+        // Safety section demands.
+        let (mut value, key) =
+            unsafe { (Place::of("value", value, ptr::null_mut())?, self::key(key, key_bytes)?) };
+        let Some(found) = of(transaction)?.draft().get_for_update(key)? else { return Ok(FORREST_NOT_FOUND) };
+        value.put(hold(Some(found))?);
+        Ok(FORREST_OK)
+    })
+}
+
+/// Locks a key like `forrest_transaction_get_for_update`, without reading it. The key need not exist: it may stand for
+/// anything on which transactions agree, such as the front of a queue.
+///
+/// # Safety
+/// - `key` is null or has `key_bytes` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_transaction_lock(
+    transaction: *mut Transaction,
+    key: *const c_void,
+    key_bytes: usize,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
+        let key = unsafe { self::key(key, key_bytes) }?;
+        of(transaction)?.draft().lock(key)?;
+        Ok(FORREST_OK)
+    })
+}
+
+/// Sets how long the transaction waits for each lock, in milliseconds; the next transaction of the handle waits 1
+/// second again. With 0 it takes only locks that are free.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_transaction_set_lock_wait(transaction: *mut Transaction, milliseconds: u64) -> i32 {
+    guard(|| {
+        of(transaction)?.running.set_lock_wait(Duration::from_millis(milliseconds));
+        Ok(FORREST_OK)
+    })
+}
+
+/// Begins to read a range, from `start` up to, but without, `end`. A null `end` is no end. `forrest_transaction_next`
+/// and `forrest_transaction_prev` return its pairs. A transaction reads one range at a time: this one replaces the one
+/// before.
+///
+/// # Safety
+/// - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_transaction_range(
+    transaction: *mut Transaction,
+    start: *const c_void,
+    start_bytes: usize,
+    end: *const c_void,
+    end_bytes: usize,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the
+        // Safety section demands.
+        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
+        let cursor =
+            RangeCursor::new((Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded)));
+        let mut transaction = of(transaction)?;
+        transaction.range = Some((cursor, transaction.on.clone()));
+        Ok(FORREST_OK)
+    })
+}
+
+/// The next pair from the front of the range that is being read: the store's, with the transaction's own changes, which
+/// may be made between two calls. Release the key and the value with `forrest_value_release`.
+///
+/// The range counts as read up to the last pair that was returned, or as a whole after `FORREST_NOT_FOUND`. What was
+/// read must be unchanged when the transaction is committed: the same keys, no others, and the same values.
+///
+/// `FORREST_NOT_FOUND` at the end of the range; there is nothing to release then. `FORREST_INVALID_ARGUMENT` if no
+/// range is being read. Otherwise errors as of `forrest_transaction_get`; the range keeps its place.
+///
+/// # Safety
+/// - `key` and `value` are each writable, or null if the result is not wanted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_transaction_next(
+    transaction: *mut Transaction,
+    key: *mut *mut Value,
+    value: *mut *mut Value,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `key` and `value` are null or writable, as the Safety section demands.
+        let places =
+            unsafe { [Place::perhaps(key, ptr::null_mut()), Place::perhaps(value, ptr::null_mut())] };
+        step(transaction, RangeCursor::next, places)
+    })
+}
+
+/// Like `forrest_transaction_next`, from the back of the range. The two ends never cross.
+///
+/// # Safety
+/// - `key` and `value` are each writable, or null if the result is not wanted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_transaction_prev(
+    transaction: *mut Transaction,
+    key: *mut *mut Value,
+    value: *mut *mut Value,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `key` and `value` are null or writable, as the Safety section demands.
+        let places =
+            unsafe { [Place::perhaps(key, ptr::null_mut()), Place::perhaps(value, ptr::null_mut())] };
+        step(transaction, RangeCursor::next_back, places)
+    })
+}
+
 /// Sets the value of a key. `FORREST_LIMIT` if one of them is too long for any store.
 ///
 /// # Safety
@@ -161,6 +304,60 @@ pub unsafe extern "C" fn forrest_transaction_delete(
     })
 }
 
+/// Removes all keys from `start` up to, but without, `end`, those that exist at the commit. A null `end` is no end.
+/// This is not a read: a key that appears in the range meanwhile is no conflict, and is removed. `FORREST_LIMIT` if a
+/// key is too long for any store.
+///
+/// # Safety
+/// - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_transaction_delete_range(
+    transaction: *mut Transaction,
+    start: *const c_void,
+    start_bytes: usize,
+    end: *const c_void,
+    end_bytes: usize,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the
+        // Safety section demands.
+        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
+        let range = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
+        of(transaction)?.draft().delete_range(range)?;
+        Ok(FORREST_OK)
+    })
+}
+
+/// Marks a place to which the changes can be taken back by `forrest_transaction_rollback_to`, and returns its number.
+/// From the first savepoint on, a transaction also keeps what its changes replace, which counts towards its limits.
+///
+/// # Safety
+/// - `savepoint` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_transaction_savepoint(
+    transaction: *mut Transaction,
+    savepoint: *mut u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `savepoint` is null or writable, as the Safety section demands.
+        let mut savepoint = unsafe { Place::of("savepoint", savepoint, 0) }?;
+        savepoint.put(of(transaction)?.running.savepoint()?.to_number());
+        Ok(FORREST_OK)
+    })
+}
+
+/// Takes back all changes since a savepoint, in all keyspaces. The savepoint can be used again; later ones are gone.
+/// What was read since then still counts as read, and locks are kept until the transaction ends.
+///
+/// `FORREST_INVALID_ARGUMENT` if the savepoint is gone, or is one of another transaction; nothing is taken back then.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_transaction_rollback_to(transaction: *mut Transaction, savepoint: u64) -> i32 {
+    guard(|| {
+        of(transaction)?.running.rollback_to(Savepoint::from_number(savepoint))?;
+        Ok(FORREST_OK)
+    })
+}
+
 /// Adds to a counter, like `forrest_add`. This is not a read: transactions that only add to the same counter
 /// are not in conflict.
 ///
@@ -185,13 +382,11 @@ pub unsafe extern "C" fn forrest_transaction_add(
     })
 }
 
-/// Applies all changes of a transaction at one instant, if every value that it read is still the current one
-/// at that instant. Otherwise returns `FORREST_CONFLICT` and changes nothing. In each case the transaction
-/// ends, and the handle begins a new one on the same keyspace, so it can be run again.
+/// Applies all changes of a transaction at one instant, if everything that it read is still so at that instant.
+/// Otherwise returns `FORREST_CONFLICT` and changes nothing. In each case the transaction ends, and the handle begins a
+/// new one on the same keyspace, so it can be run again.
 ///
-/// Errors are those of `forrest_write`; nothing was changed then. The message names the key. The limits are
-/// those of a batch: each key that was read or changed counts as a change, and values that were read count
-/// like values that are written.
+/// Errors are those of `forrest_write`; nothing was changed then. The message names the key.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_transaction_commit(transaction: *mut Transaction) -> i32 {
     guard(|| {
@@ -221,18 +416,7 @@ pub unsafe extern "C" fn forrest_transaction_commit_with(
         let Committed::Conflict { keyspace, key } = commit(transaction, durability)? else {
             return Ok(FORREST_OK);
         };
-        let mut held = Vec::new();
-        for (place, found) in places.into_iter().zip([keyspace.into_bytes(), key]) {
-            let Some(place) = place else { continue };
-            match hold(Some(found.into())) {
-                Ok(value) => held.push((place, value)),
-                Err(failure) => {
-                    release(held.into_iter().map(|(_, value)| value));
-                    return Err(failure);
-                }
-            }
-        }
-        held.iter_mut().for_each(|(place, value)| place.put(*value));
+        hold_all(places, [keyspace.into_bytes().into(), key.into()])?;
         Ok(FORREST_CONFLICT)
     })
 }
@@ -268,4 +452,45 @@ fn commit(transaction: *mut Transaction, level: u64) -> Result<Committed, Failur
     let ended = transaction.end();
     let options = WriteOptions::new().durability(durability(level)?);
     Ok(ended.commit_with(&options)?)
+}
+
+/// A key and its value, or the end of a range.
+type Pair = Option<(Vec<u8>, forrest_rust::Value)>;
+
+/// Moves the range that is being read.
+fn step(
+    transaction: *mut Transaction,
+    step: fn(&mut RangeCursor, &mut Draft) -> forrest_rust::Result<Pair>,
+    places: [Option<Place<*mut Value>>; 2],
+) -> Result<i32, Failure> {
+    let mut transaction = of(transaction)?;
+    let Transaction { running, range, .. } = &mut *transaction;
+    let Some((cursor, on)) = range else {
+        return Err(Failure::invalid(format_args!(
+            "the transaction reads no range; begin one with forrest_transaction_range"
+        )));
+    };
+    let Some((key, value)) = step(cursor, running.on(on))? else { return Ok(FORREST_NOT_FOUND) };
+    hold_all(places, [key.into(), value])?;
+    Ok(FORREST_OK)
+}
+
+/// Holds the results that are wanted, all or none.
+fn hold_all(
+    places: [Option<Place<*mut Value>>; 2],
+    results: [forrest_rust::Value; 2],
+) -> Result<(), Failure> {
+    let mut held = Vec::new();
+    for (place, result) in places.into_iter().zip(results) {
+        let Some(place) = place else { continue };
+        match hold(Some(result)) {
+            Ok(value) => held.push((place, value)),
+            Err(failure) => {
+                release(held.into_iter().map(|(_, value)| value));
+                return Err(failure);
+            }
+        }
+    }
+    held.iter_mut().for_each(|(place, value)| place.put(*value));
+    Ok(())
 }

@@ -75,6 +75,10 @@ pub(crate) fn perform(session: &mut Session, op: Op<&[u8]>) -> Result<Answer, Fa
             session.write(&out)?;
             return Ok(Answer::NotFound);
         }
+        Some(Outcome::ComparedRange(Swap::Mismatch(Some(differs)))) => {
+            session.note(format_args!("not as expected: {}", text::escape(&differs)));
+            return Ok(Answer::NotFound);
+        }
         Some(Outcome::Deleted(false) | Outcome::Swapped(Swap::Mismatch(None))) => {
             not_found(session, key);
             return Ok(Answer::NotFound);

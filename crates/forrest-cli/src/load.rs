@@ -14,7 +14,7 @@ use crate::interrupt::{self, Patient};
 use crate::progress::Bar;
 use crate::session::{Answer, Session};
 use crate::term;
-use forrest::{Capability, ErrorKind, Ingest, Keyspace, Op, Outcome, Swap, WriteBatch};
+use forrest::{Capability, ErrorKind, Ingest, Keyspace, Op, WriteBatch};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -325,7 +325,7 @@ impl<'s, 'n> Loader<'s, 'n> {
         if !matches!(op, Op::Set { .. }) || self.refused.is_some() {
             let outcome = space.apply(op.borrowed()).map_err(at)?;
             self.changes += 1;
-            self.mismatches += u64::from(matches!(outcome, Outcome::Swapped(Swap::Mismatch(_))));
+            self.mismatches += u64::from(outcome.mismatch().is_some());
             return Ok(());
         }
         let Pending { batch, space, numbers } = &mut self.pending;

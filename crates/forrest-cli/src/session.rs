@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::home::{Home, MEMORY};
 use crate::interrupt::Patient;
 use crate::term::{self, Term};
-use forrest::{Capability, Db, Keyspace, Outcome, Snapshot, Swap, WriteBatch};
+use forrest::{Capability, Db, Keyspace, Outcome, Snapshot, WriteBatch};
 use std::fmt::Arguments;
 use std::io::{self, BufReader, BufWriter, Stdin, Stdout, Write};
 use std::time::{Duration, Instant};
@@ -196,7 +196,8 @@ impl Session {
     pub(crate) fn apply(&mut self, op: forrest::Op<&[u8]>) -> Result<Option<Outcome>, Failure> {
         let Some(batch) = &mut self.batch else {
             let outcome = self.space.apply(op)?;
-            if !matches!(outcome, Outcome::Deleted(false) | Outcome::Swapped(Swap::Mismatch(_))) {
+            let changes_nothing = matches!(outcome, Outcome::Deleted(false) | Outcome::ComparedRange(_));
+            if !changes_nothing && outcome.clone().mismatch().is_none() {
                 self.changed();
             }
             return Ok(Some(outcome));

@@ -12,10 +12,11 @@ use crate::contract::{Cursor, Keyspace, Snapshot, Store, View};
 use crate::error::{ErrorKind, Result};
 use crate::op::{Effect, Op, Outcome, Swap, Written};
 use crate::options::DEFAULT_KEYSPACE;
+use crate::pairs::Pairs;
 use crate::stats::Capability;
 use forrest_base::random::Random;
 use forrest_index::Direction;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
 
 /// The content of a keyspace.
@@ -73,8 +74,11 @@ pub fn check<S: Store>(store: &S, seed: u64, steps: usize, mut between: impl FnM
 
 impl<S: Store> Check<S> {
     fn apply(&mut self, at: &str) {
-        let op = self.random.op();
         let number = self.random.below(self.spaces.len());
+        let op = match self.random.below(8) {
+            0 => self.random.comparison(&self.spaces[number].1),
+            _ => self.random.op(),
+        };
         let (keyspace, map) = &mut self.spaces[number];
         let (answer, expected) = (keyspace.apply(op.borrowed()), apply(map, &op));
         match (answer, expected) {
@@ -85,17 +89,23 @@ impl<S: Store> Check<S> {
     }
 
     fn batch(&mut self, at: &str) {
-        let ops: Vec<(usize, Op)> = (0..self.random.below(8))
-            .map(|_| (self.random.below(self.spaces.len()), self.random.op()))
-            .collect();
+        let mut ops: Vec<(usize, Op)> = Vec::new();
+        // Comparisons of ranges come first.
+        for _ in 0..self.random.below(4).saturating_sub(1) {
+            let number = self.random.below(self.spaces.len());
+            ops.push((number, self.random.comparison(&self.spaces[number].1)));
+        }
+        ops.extend(
+            (0..self.random.below(8)).map(|_| (self.random.below(self.spaces.len()), self.random.op())),
+        );
         let mut after: Vec<Map> = self.spaces.iter().map(|(_, map)| map.clone()).collect();
         let mut expected = Ok(Written::Applied);
         for (place, (number, op)) in ops.iter().enumerate() {
             match apply(&mut after[*number], op) {
-                Ok(Outcome::Swapped(Swap::Mismatch(found))) => {
-                    expected = Ok(Written::Mismatch { op: place, found });
-                }
-                Ok(_) => continue,
+                Ok(outcome) => match outcome.mismatch() {
+                    Some(found) => expected = Ok(Written::Mismatch { op: place, found }),
+                    None => continue,
+                },
                 Err(error) => expected = Err(error.at_op(place)),
             }
             break;
@@ -236,6 +246,19 @@ fn apply(map: &mut Map, op: &Op) -> Result<Outcome> {
             .collect();
         gone.iter().for_each(|key| drop(map.remove(key)));
         return Ok(Outcome::DeletedRange);
+    }
+    if let Op::CompareRange { start, end, pairs } = op {
+        let end = end.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let bounds = (Bound::Included(start.clone()), end);
+        let found = map.iter().filter(|(key, _)| is_in(key, &bounds));
+        let found: Map = found.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let expected: Map = Pairs::new(pairs).map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        let keys: BTreeSet<&Vec<u8>> = found.keys().chain(expected.keys()).collect();
+        let differs = keys.into_iter().find(|key| found.get(*key) != expected.get(*key));
+        return Ok(Outcome::ComparedRange(match differs {
+            Some(key) => Swap::Mismatch(Some(key[..].into())),
+            None => Swap::Done,
+        }));
     }
     let op = op.borrowed();
     let key = op.key();
@@ -392,6 +415,19 @@ impl Choice {
             _ => Bound::Excluded(self.key()),
         };
         (bound(), bound())
+    }
+
+    /// A comparison of a range with what it has, or nearly.
+    fn comparison(&mut self, map: &Map) -> Op {
+        let bounds = self.bounds();
+        let mut pairs: Map = map.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        match self.below(6) {
+            0 => drop(pairs.insert(self.key(), self.value())),
+            1 => drop(pairs.remove(&self.key())),
+            _ => {}
+        }
+        pairs.retain(|key, _| is_in(key, &bounds));
+        Op::compare_range(bounds, pairs)
     }
 
     fn op(&mut self) -> Op {

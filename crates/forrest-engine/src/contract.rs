@@ -42,7 +42,7 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn drop_keyspace(&self, name: &str) -> Result<bool>;
 
     /// Applies operations in order, all or none, visible at one instant. If `durability` is `None`, the
-    /// store's default applies.
+    /// store's default applies. REQUIRES: comparisons of ranges stand before all other operations.
     ///
     /// # Errors
     /// `Unsupported` for a durability that this engine cannot keep; an error of one operation carries its number

@@ -10,6 +10,7 @@
 //! | chunk.rs | [`Chunk`]: the pairs that one refill of an iteration brings |
 //! | line.rs | the text form of operations |
 //! | op.rs | [`Op`], [`Outcome`]: the alphabet of changes, and what each does to a key |
+//! | pairs.rs | pairs as one byte string, and the comparison of a range with them |
 //! | bounds.rs | [`KeyRange`], [`prefix_end`] |
 //! | options.rs | [`Options`], [`Durability`] |
 //! | stats.rs | [`Stats`], [`Capabilities`] |
@@ -34,6 +35,7 @@ pub mod ingest;
 pub mod line;
 pub mod op;
 pub mod options;
+pub mod pairs;
 pub mod stats;
 
 pub use bounds::{KeyRange, prefix_end};

@@ -6,6 +6,7 @@
 //! add KEY DELTA                         a decimal integer of 64 bits
 //! compare-and-swap KEY EXPECTED NEW     `-` is absence
 //! delete-range START END                from START on and before END; `-` is no end
+//! compare-range START END KEY VALUE ... the pairs that the range must have, none or more
 //! @KEYSPACE set KEY VALUE               any of them, on another keyspace than the default one
 //! ```
 //!
@@ -19,6 +20,7 @@
 
 use crate::Op;
 use crate::error::Error;
+use crate::pairs::{self, Pairs};
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
@@ -370,7 +372,19 @@ fn op_after(verb: &Word, mut words: Words<'_>) -> Result<Op, ParseError> {
             start: words.next("the first key of the range")?.bytes,
             end: words.next("the key before which the range ends, or -")?.optional(),
         },
-        _ => return Err(verb.unexpected("set, delete, add, compare-and-swap or delete-range")),
+        b"compare-range" => {
+            let start = words.next("the first key of the range")?.bytes;
+            let end = words.next("the key before which the range ends, or -")?.optional();
+            let mut pairs = Vec::new();
+            while let Some(key) = words.word()? {
+                pairs::push(&mut pairs, &key.bytes, &words.next("the value of this key")?.bytes);
+            }
+            Op::CompareRange { start, end, pairs }
+        }
+        _ => {
+            let all = "set, delete, add, compare-and-swap, delete-range or compare-range";
+            return Err(verb.unexpected(all));
+        }
     };
     words.end()?;
     Ok(op)
@@ -386,6 +400,10 @@ impl<B: AsRef<[u8]>> fmt::Display for Op<B> {
                 write!(f, "compare-and-swap {} {} {}", quote(key), or_dash(expected), or_dash(new))
             }
             Op::DeleteRange { start, end } => write!(f, "delete-range {} {}", quote(start), or_dash(end)),
+            Op::CompareRange { start, end, pairs } => {
+                write!(f, "compare-range {} {}", quote(start), or_dash(end))?;
+                Pairs::new(pairs).try_for_each(|(key, value)| write!(f, " {} {}", quote(key), quote(value)))
+            }
         }
     }
 }

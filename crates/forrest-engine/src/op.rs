@@ -6,9 +6,10 @@
 
 use crate::bounds::successor;
 use crate::error::{Error, Result};
+use crate::pairs::{self, Comparison, Pairs};
 use crate::{KeyRange, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 use std::borrow::Cow;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 pub use forrest_index::Effect;
 
@@ -60,6 +61,16 @@ pub enum Op<B = Vec<u8>> {
         /// The first key after the range.
         end: Option<B>,
     },
+    /// Compare all pairs from `start` on and before `end` with the expected ones. Changes nothing. In a batch it stands
+    /// before all other operations, and a difference prevents the batch. [`Op::compare_range`] makes it.
+    CompareRange {
+        /// The first key of the range.
+        start: B,
+        /// The first key after the range; `None` means no end.
+        end: Option<B>,
+        /// The expected pairs, as [`pairs`](crate::pairs) encodes them.
+        pairs: B,
+    },
 }
 
 /// The result of an operation.
@@ -84,9 +95,46 @@ pub enum Outcome {
     Swapped(Swap),
     /// Of [`Op::DeleteRange`]. It carries no count, because counting takes time in proportion to the keys.
     DeletedRange,
+    /// Of [`Op::CompareRange`]. A mismatch has the first key that is missing, was not expected, or has another value.
+    ComparedRange(Swap),
 }
 
-/// The result of a compare-and-swap.
+impl Outcome {
+    /// Of an [`Op::CompareRange`], for engines. `pass` passes the pairs of the range to a function in ascending order,
+    /// until it breaks.
+    ///
+    /// # Errors
+    /// That of `pass`.
+    pub fn of_range(
+        pairs: &[u8],
+        pass: impl FnOnce(&mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>) -> Result<()>,
+    ) -> Result<Outcome> {
+        let mut comparison = Comparison::new(pairs);
+        pass(&mut |key, value| comparison.see(key, value))?;
+        Ok(Outcome::ComparedRange(match comparison.end() {
+            None => Swap::Done,
+            differs => Swap::Mismatch(differs),
+        }))
+    }
+
+    /// What an operation found instead of what it expected, if it is a comparison that did not hold.
+    ///
+    /// ```
+    /// use forrest::{Outcome, Swap};
+    /// assert_eq!(Outcome::Swapped(Swap::Mismatch(None)).mismatch(), Some(None));
+    /// assert_eq!(Outcome::Swapped(Swap::Done).mismatch(), None);
+    /// ```
+    pub fn mismatch(self) -> Option<Option<Value>> {
+        match self {
+            Outcome::Swapped(Swap::Mismatch(found)) | Outcome::ComparedRange(Swap::Mismatch(found)) => {
+                Some(found)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The result of a comparison.
 ///
 /// ```
 /// # let db = forrest::Db::open("memory:")?;
@@ -101,9 +149,9 @@ pub enum Outcome {
 #[must_use = "a mismatch means that nothing was changed"]
 #[non_exhaustive]
 pub enum Swap {
-    /// The value was the expected one and has been replaced.
+    /// The value was the expected one and has been replaced, or the range has the expected pairs.
     Done,
-    /// The value was this other one; nothing was changed.
+    /// The value was this other one, or the range differs at this key; nothing was changed.
     Mismatch(Option<Value>),
 }
 
@@ -128,11 +176,11 @@ impl Swap {
 pub enum Written {
     /// All of it has been applied.
     Applied,
-    /// A `WriteBatch::compare_and_swap` in it did not find the expected value; nothing was changed.
+    /// A `WriteBatch::compare_and_swap` or `compare_range` in it did not find what it expected; nothing was changed.
     Mismatch {
         /// The index of the operation, counted from 0.
         op: usize,
-        /// The value that it found.
+        /// The value that it found; of a range, the first key at which it differs.
         found: Option<Value>,
     },
 }
@@ -165,6 +213,11 @@ impl<B> Op<B> {
             Op::DeleteRange { start, end } => {
                 Op::DeleteRange { start: convert(start), end: end.as_ref().map(convert) }
             }
+            Op::CompareRange { start, end, pairs } => Op::CompareRange {
+                start: convert(start),
+                end: end.as_ref().map(&mut convert),
+                pairs: convert(pairs),
+            },
         }
     }
 }
@@ -196,6 +249,28 @@ impl Op {
     pub fn delete_range(range: impl KeyRange) -> Op {
         let (start, end) = half_open(range);
         Op::DeleteRange { start, end }
+    }
+
+    /// An [`Op::CompareRange`] that expects exactly these pairs in a range, in ascending order.
+    ///
+    /// ```
+    /// use forrest::{Op, Outcome, Swap};
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("ash", "1")?;
+    /// db.set("oak", "2")?;
+    /// assert_eq!(db.apply(Op::compare_range("b".., [("oak", "2")]))?, Outcome::ComparedRange(Swap::Done));
+    /// let ash = Swap::Mismatch(Some("ash".as_bytes().into()));
+    /// assert_eq!(db.apply(Op::compare_range(.., [("oak", "2")]))?, Outcome::ComparedRange(ash));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn compare_range<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        range: impl KeyRange,
+        expected: impl IntoIterator<Item = (K, V)>,
+    ) -> Op {
+        let (start, end) = half_open(range);
+        let mut pairs = Vec::new();
+        expected.into_iter().for_each(|(key, value)| pairs::push(&mut pairs, key.as_ref(), value.as_ref()));
+        Op::CompareRange { start, end, pairs }
     }
 }
 
@@ -231,14 +306,15 @@ impl<'v> Op<&'v [u8]> {
         match *self {
             Op::Set { key, .. } | Op::Delete { key } | Op::Add { key, .. } => key,
             Op::CompareAndSwap { key, .. } => key,
-            Op::DeleteRange { start, .. } => start,
+            Op::DeleteRange { start, .. } | Op::CompareRange { start, .. } => start,
         }
     }
 
     /// Checks all lengths.
     ///
     /// # Errors
-    /// `Limit` if a key exceeds [`MAX_KEY_BYTES`] or a value [`MAX_VALUE_BYTES`].
+    /// `Limit` if a key exceeds [`MAX_KEY_BYTES`] or a value [`MAX_VALUE_BYTES`]; `InvalidArgument` if the expected
+    /// pairs of a range are malformed, do not ascend, or are not in the range.
     ///
     /// ```
     /// use forrest::{MAX_KEY_BYTES, Op};
@@ -254,6 +330,12 @@ impl<'v> Op<&'v [u8]> {
                 expected.into_iter().chain(new).try_for_each(check_value)
             }
             Op::DeleteRange { end, .. } => end.map_or(Ok(()), check_key),
+            Op::CompareRange { start, end, pairs } => {
+                end.map_or(Ok(()), check_key)?;
+                pairs::check(pairs, start, end)?;
+                Pairs::new(pairs)
+                    .try_for_each(|(key, value)| check_key(key).and_then(|()| check_value(value)))
+            }
             Op::Delete { .. } | Op::Add { .. } => Ok(()),
         }
     }
@@ -262,7 +344,8 @@ impl<'v> Op<&'v [u8]> {
     /// is the effect on each key in it.
     ///
     /// # Errors
-    /// `InvalidArgument` if [`Op::Add`] meets a value that is not 8 bytes long, or the sum overflows.
+    /// `InvalidArgument` if [`Op::Add`] meets a value that is not 8 bytes long, or the sum overflows; and for
+    /// [`Op::CompareRange`], which is not about one key: [`Comparison`](crate::pairs::Comparison) decides it.
     ///
     /// ```
     /// use forrest::{Effect, Op, Outcome};
@@ -297,6 +380,9 @@ impl<'v> Op<&'v [u8]> {
                 }
             }
             Op::DeleteRange { .. } => (Effect::Remove, Outcome::DeletedRange),
+            Op::CompareRange { .. } => {
+                return Err(Error::invalid("a comparison of a range has no effect on one key"));
+            }
         };
         Ok(done)
     }
@@ -321,7 +407,11 @@ pub fn check_key(key: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn check_value(value: &[u8]) -> Result<()> {
+/// Checks the length of a value.
+///
+/// # Errors
+/// `Limit` if it exceeds [`MAX_VALUE_BYTES`].
+pub fn check_value(value: &[u8]) -> Result<()> {
     if value.len() > MAX_VALUE_BYTES {
         return Err(Error::limit("value", "bytes", value.len(), MAX_VALUE_BYTES));
     }

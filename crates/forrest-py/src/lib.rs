@@ -6,7 +6,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | transaction.rs | `Transaction`: reads and changes at one instant |
+//! | transaction.rs | `Transaction`: reads and changes at one instant; its `TransactionRange` |
 //! | batch.rs | `Batch`: changes that are applied together |
 //! | snapshot.rs | `Snapshot`: one state of all keyspaces |
 //! | db.rs | `Db`: opening and closing, and operations on the whole store |
@@ -60,7 +60,7 @@ mod _forrest {
     #[pymodule_export]
     use crate::snapshot::Snapshot;
     #[pymodule_export]
-    use crate::transaction::Transaction;
+    use crate::transaction::{Transaction, TransactionRange};
     #[pymodule_export]
     use crate::view::View;
 }

@@ -1,24 +1,26 @@
-//! [`Transaction`]: reads and changes that happen at one instant, if the values that were read still hold
-//! then.
+//! [`Transaction`]: reads and changes that happen at one instant, if what was read still holds then.
+//! [`TransactionRange`]: an iteration in it.
 
-use crate::argument::Bytes;
+use crate::argument::{Bytes, key_range};
 use crate::failure::Failure;
 use crate::keyspace::Keyspace;
 use crate::options::{DURABILITY, choose};
 use crate::scope::Part;
 use crate::view::missing;
-use forrest::{Committed, Draft, WriteOptions};
+use forrest::{Committed, Draft, RangeCursor, Savepoint, WriteOptions};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyBytes};
+use pyo3::types::{PyAny, PyBytes, PyTuple};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// Reads and changes that happen at one instant, when the with block ends or by commit(), if the values that
-/// were read are unchanged. Otherwise nothing is changed, and ConflictError is raised; transact() of a
-/// keyspace runs a function again then. If another exception leaves the block, nothing is changed either.
-/// Before the commit the changes are invisible, and two reads may see the store at different moments. A
-/// transaction reads single keys, not ranges. Each call may name a keyspace; the default is the one that the
-/// transaction was made from. After its end, the object begins a new transaction.
+/// Reads and changes that happen at one instant, when the with block ends or by commit(), if what was read is
+/// unchanged: values, and the keys of ranges. Otherwise nothing is changed, and ConflictError is raised; transact() of
+/// a keyspace runs a function again then. If another exception leaves the block, nothing is changed either. Before the
+/// commit the changes are invisible, and two reads may see the store at different moments. Each call may name a
+/// keyspace; the default is the one that the transaction was made from. After its end, the object begins a new
+/// transaction. Reads, changes and locks count towards the limits of a batch when they are made; LimitError is raised
+/// beyond.
 #[pyclass(module = "forrest", frozen, mapping)]
 pub(crate) struct Transaction {
     open: Part<Open>,
@@ -28,19 +30,27 @@ pub(crate) struct Transaction {
 struct Open {
     db: forrest::Db,
     default: forrest::Keyspace,
-    running: Mutex<forrest::Transaction>,
+    running: Mutex<Running>,
+}
+
+struct Running {
+    transaction: forrest::Transaction,
+    /// How many transactions came before.
+    number: u64,
 }
 
 impl Open {
     /// INVARIANT: a thread that holds this lock may read from the store, but does not wait for the
     /// interpreter.
-    fn running(&self) -> MutexGuard<'_, forrest::Transaction> {
+    fn running(&self) -> MutexGuard<'_, Running> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a new transaction, and returns the old one.
     fn end(&self) -> forrest::Transaction {
-        std::mem::replace(&mut *self.running(), self.db.transaction())
+        let mut running = self.running();
+        running.number += 1;
+        std::mem::replace(&mut running.transaction, self.db.transaction())
     }
 }
 
@@ -62,7 +72,22 @@ impl Transaction {
         work: impl FnOnce(&mut Draft) -> forrest::Result<R> + Send,
     ) -> PyResult<R> {
         let keyspace = keyspace.map(|keyspace| keyspace.handle(py)).transpose()?;
-        self.open.read(py, |open| Ok(work(open.running().on(keyspace.as_ref().unwrap_or(&open.default)))?))
+        self.open.read(py, |open| {
+            Ok(work(open.running().transaction.on(keyspace.as_ref().unwrap_or(&open.default)))?)
+        })
+    }
+
+    /// The same for work that may wait for another transaction.
+    fn wait<R: Send>(
+        &self,
+        py: Python<'_>,
+        keyspace: Option<&Keyspace>,
+        work: impl FnOnce(&mut Draft) -> forrest::Result<R> + Send,
+    ) -> PyResult<R> {
+        let keyspace = keyspace.map(|keyspace| keyspace.handle(py)).transpose()?;
+        self.open.detached(py, |open| {
+            Ok(work(open.running().transaction.on(keyspace.as_ref().unwrap_or(&open.default)))?)
+        })
     }
 
     fn find<'py>(
@@ -84,7 +109,7 @@ impl Transaction {
     fn new(py: Python<'_>, keyspace: &Keyspace, durability: Option<&str>) -> PyResult<Transaction> {
         let durability = durability.map(|word| choose(py, "durability", DURABILITY, word)).transpose()?;
         let db = keyspace.store().at_once(py, |db| Ok(db.clone()))?;
-        let running = Mutex::new(db.transaction());
+        let running = Mutex::new(Running { transaction: db.transaction(), number: 0 });
         let open = Open { db, default: keyspace.handle(py)?, running };
         let open = Part::new(keyspace.scope(), open).map_err(|failure| failure.raise(py))?;
         Ok(Transaction { open, options: WriteOptions::new().durability(durability) })
@@ -119,6 +144,96 @@ impl Transaction {
         Ok(self.find(py, &key, keyspace)?.map(Bound::into_any).or(default))
     }
 
+    /// Locks a key, and then reads it like get(). Until this transaction ends, other transactions that lock the
+    /// key wait. So transactions that lock what they change take turns, instead of being in conflict. Lock a key
+    /// before you read it in another way. A lock holds off only those that ask for it: changes outside of
+    /// transactions, and transactions that read the key without a lock, do not wait, and may put this one in
+    /// conflict.
+    ///
+    /// Raises BusyError if another transaction holds the lock for longer than set_lock_wait() allows, by default
+    /// one second; and at once if waiting would never end, because its owner waits for a lock of this
+    /// transaction. Then this one can only be in conflict; transact() runs it again.
+    #[pyo3(signature = (key, default=None, /, *, keyspace=None))]
+    fn get_for_update<'py>(
+        &self,
+        py: Python<'py>,
+        key: Bytes<'py>,
+        default: Option<Bound<'py, PyAny>>,
+        keyspace: Option<&Keyspace>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let key = key.get();
+        let found = self.wait(py, keyspace, |draft| draft.get_for_update(key))?;
+        Ok(found.map(|value| PyBytes::new(py, &value).into_any()).or(default))
+    }
+
+    /// Locks a key like get_for_update(), without reading it. The key need not exist: it may stand for anything
+    /// on which transactions agree, such as the front of a queue.
+    #[pyo3(signature = (key, *, keyspace=None))]
+    fn lock(&self, py: Python<'_>, key: Bytes<'_>, keyspace: Option<&Keyspace>) -> PyResult<()> {
+        let key = key.get();
+        self.wait(py, keyspace, |draft| draft.lock(key))
+    }
+
+    /// Sets how long this transaction waits for each lock, in seconds. With 0 it takes only locks that are free.
+    fn set_lock_wait(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+        let Ok(wait) = Duration::try_from_secs_f64(seconds) else {
+            let message = format!("a wait of {seconds} seconds: give a number from 0 on");
+            return Err(Failure::Invalid(message).raise(py));
+        };
+        self.open.read(py, |open| {
+            open.running().transaction.set_lock_wait(wait);
+            Ok(())
+        })
+    }
+
+    /// Iterates over the pairs of a range, from start up to but not including stop, or of those with a prefix: the
+    /// store's, with the transaction's own changes, which may be made meanwhile. The range counts as read up to the
+    /// last pair that was returned, or as a whole after the end. What was read must be unchanged when the
+    /// transaction is committed: the same keys, no others, and the same values. So "take the first of the queue"
+    /// depends on the first pair only.
+    #[pyo3(signature = (start=None, stop=None, *, prefix=None, reverse=false, keyspace=None))]
+    fn range(
+        slf: &Bound<'_, Transaction>,
+        start: Option<Bytes<'_>>,
+        stop: Option<Bytes<'_>>,
+        prefix: Option<Bytes<'_>>,
+        reverse: bool,
+        keyspace: Option<&Keyspace>,
+    ) -> PyResult<TransactionRange> {
+        let py = slf.py();
+        let keyspace = keyspace.map(|keyspace| keyspace.handle(py)).transpose()?;
+        let cursor = Mutex::new(RangeCursor::new(key_range(start, stop, prefix)));
+        let number = slf.get().open.read(py, |open| Ok(open.running().number))?;
+        Ok(TransactionRange { transaction: slf.clone().unbind(), number, keyspace, cursor, reverse })
+    }
+
+    /// Removes all keys from start up to but not including stop, or those with a prefix: those that exist at the
+    /// commit. This is not a read: a key that appears in the range meanwhile is no conflict, and is removed.
+    #[pyo3(signature = (start=None, stop=None, *, prefix=None, keyspace=None))]
+    fn delete_range(
+        &self,
+        py: Python<'_>,
+        start: Option<Bytes<'_>>,
+        stop: Option<Bytes<'_>>,
+        prefix: Option<Bytes<'_>>,
+        keyspace: Option<&Keyspace>,
+    ) -> PyResult<()> {
+        let bounds = key_range(start, stop, prefix);
+        self.draft(py, keyspace, |draft| draft.delete_range(bounds))
+    }
+
+    /// Marks a place to which the changes can be taken back by rollback_to(), and returns its number.
+    fn savepoint(&self, py: Python<'_>) -> PyResult<u64> {
+        self.open.read(py, |open| Ok(open.running().transaction.savepoint()?.to_number()))
+    }
+
+    /// Takes back all changes since a savepoint, in all keyspaces. The savepoint can be used again; later ones are
+    /// gone. What was read since then still counts as read, and locks are kept until the transaction ends.
+    fn rollback_to(&self, py: Python<'_>, savepoint: u64) -> PyResult<()> {
+        let savepoint = Savepoint::from_number(savepoint);
+        self.open.read(py, |open| Ok(open.running().transaction.rollback_to(savepoint)?))
+    }
+
     /// Sets the value of a key.
     #[pyo3(signature = (key, value, *, keyspace=None))]
     fn set(
@@ -147,14 +262,14 @@ impl Transaction {
         self.draft(py, keyspace, |draft| draft.add(key, delta))
     }
 
-    /// Applies all changes at one instant, if every value that was read is still the current one at that
-    /// instant. Otherwise changes nothing and raises ConflictError.
+    /// Applies all changes at one instant, if everything that was read is still so at that instant. Otherwise changes
+    /// nothing and raises ConflictError.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         self.open.detached(py, |open| done(open.end().commit_with(&self.options)?))
     }
 
-    /// Discards the changes, and raises ConflictError unless all values that were read existed at one
-    /// instant. Call it before you rely on these values.
+    /// Discards the changes, and raises ConflictError unless everything that was read existed at one
+    /// instant. Call it before you rely on it.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.open.detached(py, |open| done(open.end().check()?))
     }
@@ -187,5 +302,44 @@ impl Transaction {
         Err(PyTypeError::new_err(
             "a Transaction cannot be pickled, because it belongs to a store that is open in this process",
         ))
+    }
+}
+
+/// An iteration over a range of a transaction, which Transaction.range() makes.
+#[pyclass(module = "forrest", frozen)]
+pub(crate) struct TransactionRange {
+    transaction: Py<Transaction>,
+    /// The number of the transaction that it belongs to.
+    number: u64,
+    keyspace: Option<forrest::Keyspace>,
+    cursor: Mutex<RangeCursor>,
+    reverse: bool,
+}
+
+#[pymethods]
+impl TransactionRange {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let TransactionRange { transaction, number, keyspace, cursor, reverse } = self;
+        let pair = transaction.get().open.read(py, |open| {
+            let mut running = open.running();
+            if running.number != *number {
+                let message = "the transaction of this range has ended; begin a new range";
+                return Err(Failure::Invalid(message.to_owned()));
+            }
+            // Nobody waits for this lock without the other one.
+            let mut cursor = cursor.lock().unwrap_or_else(PoisonError::into_inner);
+            let draft = running.transaction.on(keyspace.as_ref().unwrap_or(&open.default));
+            Ok(if *reverse { cursor.next_back(draft)? } else { cursor.next(draft)? })
+        })?;
+        let Some((key, value)) = pair else { return Ok(None) };
+        Ok(Some(PyTuple::new(py, [PyBytes::new(py, &key), PyBytes::new(py, &value)])?))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("an iteration over an open store cannot be pickled"))
     }
 }

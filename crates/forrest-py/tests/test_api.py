@@ -8,6 +8,7 @@ import datetime
 import importlib.metadata
 import inspect
 import pickle
+import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -528,6 +529,83 @@ def test_a_function_runs_until_nobody_comes_in_between(db: forrest.Db) -> None:
     with pytest.raises(forrest.ConflictError) as conflict:
         db.transact(always)
     assert calls == 1_000 and conflict.value.key == b"calls"
+
+
+def test_transactions_read_ranges(db: forrest.Db) -> None:
+    for number in range(5):
+        db[b"job %d" % number] = b"%d" % number
+    transaction = db.transaction()
+    transaction[b"job 25"] = b"mine"
+    del transaction[b"job 3"]
+    keys = [b"job 0", b"job 1", b"job 2", b"job 25", b"job 4"]
+    assert [key for key, _ in transaction.range(prefix=b"job ")] == keys
+    assert [key for key, _ in transaction.range(reverse=True)] == keys[::-1]
+    assert list(transaction.range(b"job 2", b"job 3")) == [(b"job 2", b"2"), (b"job 25", b"mine")]
+    db[b"job 11"] = b"in the range"
+    with pytest.raises(forrest.ConflictError) as error:
+        transaction.commit()
+    assert error.value.key == b"job 11"
+    ended = transaction.range()
+    assert next(ended) == (b"job 0", b"0")
+    del transaction[b"job 0"]
+    db[b"job 5"] = b"beyond what was read"
+    transaction.commit()
+    assert b"job 0" not in db
+    with pytest.raises(forrest.InvalidArgumentError):
+        next(ended)
+    transaction.delete_range(prefix=b"job ")
+    transaction[b"job 7"] = b""
+    db[b"job 6"] = b"not read, and deleted"
+    transaction.commit()
+    assert list(db) == [b"job 7"]
+
+
+def test_savepoints(db: forrest.Db) -> None:
+    transaction = db.transaction()
+    transaction[b"a"] = b"1"
+    savepoint = transaction.savepoint()
+    transaction[b"a"] = b"2"
+    later = transaction.savepoint()
+    transaction.delete_range()
+    transaction.rollback_to(savepoint)
+    with pytest.raises(forrest.InvalidArgumentError):
+        transaction.rollback_to(later)
+    transaction.rollback_to(savepoint)
+    transaction.commit()
+    assert db[b"a"] == b"1"
+    with pytest.raises(forrest.InvalidArgumentError):
+        transaction.rollback_to(savepoint)
+
+
+def test_locks(db: forrest.Db) -> None:
+    one, two = db.transaction(), db.transaction()
+    assert one.get_for_update(b"key") is None and one.get_for_update(b"key", b"") == b""
+    two.set_lock_wait(0)
+    with pytest.raises(forrest.BusyError, match="another transaction has held a lock"):
+        two.lock(b"key")
+    for wrong in (-1, float("nan")):
+        with pytest.raises(forrest.InvalidArgumentError):
+            two.set_lock_wait(wrong)
+    one[b"key"] = b"mine"
+    one.commit()
+    assert two.get_for_update(b"key") == b"mine"
+    two.rollback()
+
+    calls = 0
+
+    def increment(transaction: forrest.Transaction) -> None:
+        nonlocal calls
+        calls += 1
+        transaction.set_lock_wait(600)
+        number = int(transaction.get_for_update(b"n", b"0"))
+        transaction[b"n"] = str(number + 1).encode()
+
+    threads = [threading.Thread(target=lambda: [db.transact(increment) for _ in range(50)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert db[b"n"] == b"200" and calls == 200
 
 
 def test_a_transaction_spans_keyspaces(db: forrest.Db) -> None:

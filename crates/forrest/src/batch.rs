@@ -1,7 +1,7 @@
 //! [`WriteBatch`]: changes that are applied together or not at all.
 
 use crate::keyspace::Keyspace;
-use forrest_engine::{Error, KeyRange, Op, Result};
+use forrest_engine::{Error, KeyRange, Op, Result, pairs};
 use std::ops::Range;
 
 /// Changes, in order, that [`Db::write`](crate::Db::write) applies at one instant: every reader sees all of
@@ -177,6 +177,31 @@ impl WriteBatch {
         self
     }
 
+    /// Adds the condition that a range has exactly these pairs, in ascending order: otherwise nothing of the batch is
+    /// applied. Conditions on ranges stand before all other operations of the batch. They are compared with the state
+    /// before the batch, in time proportional to the pairs, while other writers wait.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// use forrest::{WriteBatch, Written};
+    /// let mut batch = WriteBatch::new();
+    /// batch.compare_range::<&str, &str>("seat "..="seat z", []).set("seat 1", "ada");
+    /// assert!(db.try_write(&batch)?.is_applied());
+    /// match db.try_write(&batch)? {
+    ///     Written::Mismatch { op: 0, found } => assert_eq!(found.unwrap(), "seat 1"), // it is not expected
+    ///     other => unreachable!("{other:?}"),
+    /// }
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn compare_range<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &mut self,
+        range: impl KeyRange,
+        expected: impl IntoIterator<Item = (K, V)>,
+    ) -> &mut WriteBatch {
+        self.on_default().compare_range(range, expected);
+        self
+    }
+
     /// The operations in order, each with the keyspace it changes (`None` for the default one).
     ///
     /// ```
@@ -204,8 +229,24 @@ impl WriteBatch {
             let name = stranger.name().escape_debug();
             return Err(Error::invalid(format!("keyspace \"{name}\" in the batch belongs to another store")));
         }
-        self.ops().enumerate().try_for_each(|(at, (_, op))| op.check().map_err(|error| error.at_op(at)))
+        let mut others = 0;
+        self.ops().enumerate().try_for_each(|(at, (_, op))| {
+            op.check().map_err(|error| error.at_op(at))?;
+            match op {
+                Op::CompareRange { .. } if others > 0 => Err(misplaced().at_op(at)),
+                Op::CompareRange { .. } => Ok(()),
+                _ => {
+                    others += 1;
+                    Ok(())
+                }
+            }
+        })
     }
+}
+
+#[cold]
+fn misplaced() -> Error {
+    Error::invalid("a condition on a range stands before all other operations of a batch; add it first")
 }
 
 /// A handle to a [`WriteBatch`] for one keyspace; see [`WriteBatch::on`].
@@ -229,6 +270,23 @@ impl On<'_> {
         let value = value.map(|value| self.batch.copy(value));
         let op = Op::CompareAndSwap { key, expected: value.clone(), new: value };
         self.batch.ops.push((self.keyspace, op));
+        self
+    }
+
+    /// Adds the condition that a range has these pairs. Copies each once.
+    pub(crate) fn expect_range<'p>(
+        &mut self,
+        start: &[u8],
+        end: Option<&[u8]>,
+        expected: impl Iterator<Item = (&'p [u8], &'p [u8])>,
+    ) -> &mut Self {
+        let start = self.batch.copy(start);
+        let end = end.map(|end| self.batch.copy(end));
+        let bytes = &mut self.batch.bytes;
+        let begin = bytes.len();
+        expected.for_each(|(key, value)| pairs::push(bytes, key, value));
+        let pairs = begin..bytes.len();
+        self.batch.ops.push((self.keyspace, Op::CompareRange { start, end, pairs }));
         self
     }
 
@@ -256,6 +314,15 @@ impl On<'_> {
         new: Option<&[u8]>,
     ) -> &mut Self {
         self.push(Op::CompareAndSwap { key: key.as_ref(), expected, new })
+    }
+
+    /// Adds the condition that a range has exactly these pairs; see [`WriteBatch::compare_range`].
+    pub fn compare_range<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &mut self,
+        range: impl KeyRange,
+        expected: impl IntoIterator<Item = (K, V)>,
+    ) -> &mut Self {
+        self.push(Op::compare_range(range, expected))
     }
 
     /// Adds an operation that removes all keys of a range; see [`WriteBatch::delete_range`].

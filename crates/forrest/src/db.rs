@@ -9,8 +9,10 @@ use crate::builder::{Builder, Sizes, WriteOptions};
 use crate::changes::OptionChanges;
 #[cfg(feature = "disk")]
 use crate::checkpoint::checkpoint;
+use crate::draft::Shared;
 use crate::engine;
 use crate::keyspace::Keyspace;
+use crate::locks::Locks;
 use crate::url;
 use crate::view::View;
 use forrest_engine::{
@@ -43,6 +45,7 @@ pub struct Db {
     default: Keyspace,
     store: engine::Store,
     batches: Arc<BatchLimits>,
+    locks: Arc<Locks>,
     /// The sizes that were given, at opening or later.
     sizes: Arc<Mutex<Sizes>>,
 }
@@ -102,7 +105,15 @@ impl Db {
         let default = Keyspace::new(store.keyspace(DEFAULT_KEYSPACE)?);
         let (ops_max, bytes_max) = (options.batch_ops_max.into(), options.batch_bytes_max.into());
         let batches = Arc::new(BatchLimits { ops_max, bytes_max });
-        Ok(Db { default, store, batches, sizes: Arc::new(Mutex::new(sizes)) })
+        let locks = Arc::new(Locks::default());
+        Ok(Db { default, store, batches, locks, sizes: Arc::new(Mutex::new(sizes)) })
+    }
+
+    /// The limits and locks of a new transaction.
+    pub(crate) fn shared_of_transaction(&self) -> Shared {
+        // ORDERING: each limit stands for itself.
+        let (ops_max, bytes_max) = (&self.batches.ops_max, &self.batches.bytes_max);
+        Shared::new(ops_max.load(Relaxed), bytes_max.load(Relaxed), self.locks.clone())
     }
 
     /// A [`Builder`], which opens a store with other options than the defaults.

@@ -38,6 +38,8 @@
 //! | module | content |
 //! |---|---|
 //! | transaction.rs | [`Transaction`]: reads and changes at one instant |
+//! | draft.rs | [`Draft`], [`RangeCursor`]: what a transaction has read and is to change |
+//! | locks.rs, spans.rs | the locks of a store; sets of keys as ranges |
 //! | asynchronous.rs | [`asynchronous`]: futures that wait for the device |
 //! | db.rs | [`Db`], [`Snapshot`]: opening, and operations on the whole store |
 //! | batch.rs | [`WriteBatch`]: changes that are applied together |
@@ -68,9 +70,11 @@ mod changes;
 mod checkpoint;
 mod cursor;
 mod db;
+mod draft;
 mod engine;
 mod ingest;
 mod keyspace;
+mod locks;
 #[cfg(feature = "memory")]
 mod memory;
 #[cfg(feature = "disk")]
@@ -79,6 +83,9 @@ mod move_log;
 mod salvage;
 #[cfg(feature = "simulated")]
 pub mod simulated;
+mod spans;
+#[cfg(test)]
+mod tests;
 mod transaction;
 mod url;
 mod view;
@@ -88,6 +95,7 @@ pub use builder::{Builder, WriteOptions};
 pub use changes::OptionChanges;
 pub use cursor::{Cursor, Entry, Range};
 pub use db::{Db, Snapshot};
+pub use draft::{Draft, DraftRange, RangeCursor};
 pub use forrest_engine::options::{
     DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, DEFAULT_CACHE_BYTES, DEFAULT_MEMTABLE_BYTES,
     DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES,
@@ -103,7 +111,7 @@ pub use keyspace::Keyspace;
 pub use move_log::move_log;
 #[cfg(feature = "disk")]
 pub use salvage::{Loss, Progress, Salvaged, salvage, salvage_with};
-pub use transaction::{Committed, Draft, Transaction};
+pub use transaction::{Committed, Savepoint, Transaction};
 pub use url::directory;
 pub use view::View;
 

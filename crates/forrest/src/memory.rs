@@ -181,9 +181,9 @@ impl contract::Store for MemoryStore {
         demand(durability)?;
         let result = self.0.index.batch(|batch| {
             for (op, (keyspace, change)) in ops.enumerate() {
-                match keyspace.apply_in(batch, change).map_err(|error| error.at_op(op))? {
-                    Outcome::Swapped(Swap::Mismatch(found)) => return Err(Abort::Mismatch { op, found }),
-                    _ => continue,
+                let outcome = keyspace.apply_in(batch, change).map_err(|error| error.at_op(op))?;
+                if let Some(found) = outcome.mismatch() {
+                    return Err(Abort::Mismatch { op, found });
                 }
             }
             Ok(Written::Applied)
@@ -304,7 +304,7 @@ impl contract::Keyspace for MemoryKeyspace {
     fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
         self.store.check_here()?;
         match op {
-            Op::DeleteRange { .. } => {
+            Op::DeleteRange { .. } | Op::CompareRange { .. } => {
                 Ok(self.store.0.index.batch(|batch| self.apply_in(batch, op).map_err(Abort::from))?)
             }
             _ => self.tree.tree.apply(op.key(), |old| self.decide(op, old)).map_err(of_index)?,
@@ -373,6 +373,19 @@ impl MemoryKeyspace {
                 let end = end.map_or(Bound::Unbounded, Bound::Excluded);
                 batch.delete_range(&self.tree.tree, Bound::Included(start), end).map_err(of_index)?;
                 Ok(Outcome::DeletedRange)
+            }
+            Op::CompareRange { start, end, pairs } => {
+                self.tree.check()?;
+                if end.is_some_and(|end| end <= start) {
+                    return Ok(Outcome::ComparedRange(Swap::Done));
+                }
+                // The batch has changed nothing yet, and all other writers wait: what readers see is the state.
+                let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+                Outcome::of_range(pairs, |see| {
+                    let see = |key: &[u8], found: Found<'_>| see(key, &found);
+                    self.tree.tree.scan(Bound::Included(start), end, Direction::Forward, see);
+                    Ok(())
+                })
             }
             _ => batch.apply(&self.tree.tree, op.key(), |old| self.decide(op, old)).map_err(of_index)?,
         }

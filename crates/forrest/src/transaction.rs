@@ -1,52 +1,52 @@
-//! [`Transaction`]: reads and changes that happen at one instant, if the values that were read still hold
-//! then.
+//! [`Transaction`]: reads and changes that happen at one instant, if what was read still holds then.
 //!
 //! A transaction records its reads and changes in a [`Draft`] for each keyspace; nothing else sees them. The
-//! commit writes one [`WriteBatch`]: a compare-and-swap for each key that was read, and the changes. So a
-//! transaction needs no lock and no write path besides those of a batch.
+//! commit writes one [`WriteBatch`]: a comparison for each range and each key that was read, and the changes. So a
+//! transaction needs no write path besides that of a batch.
 //!
 //! **Why this is serializable.** A batch, with its comparisons, is applied at one instant. If it is applied,
-//! every value that the transaction read is the current one at that instant. Had the whole transaction run
-//! then, it would have read and done the same. So committed transactions, batches and single changes have one
-//! order, that of their instants, and each instant lies between the beginning and the end of its commit. Only
-//! the equality of values counts: a value that was changed and changed back meanwhile is no conflict.
+//! every range has exactly the pairs that the transaction saw in it, and every key the value that it read. Had the
+//! whole transaction run then, it would have read and done the same. So committed transactions, batches and single
+//! changes have one order, that of their instants, and each instant lies between the beginning and the end of its
+//! commit. Only the equality of keys and values counts: a value that was changed and changed back meanwhile is no
+//! conflict.
 //!
-//! **Why there are no ranges.** A comparison proves that a key is unchanged, but not that no key was inserted
-//! between two others. A transaction that depends on a range reads one more key, such as a counter, which
-//! every change of the range writes.
+//! **Locks** add nothing to this. They only keep transactions apart that would be in conflict. They are released after
+//! the commit, when the transaction is dropped.
 //!
 //! **Why reads do not use a snapshot.** A snapshot would make the reads of a transaction consistent even if
 //! it later fails. But not every home has snapshots, a held snapshot makes other changes more expensive, and
 //! older reads are in conflict more often. Instead, [`Db::transact`] returns a result or an error of its
-//! function only after it has verified that all values that were read existed at one instant.
+//! function only after it has verified that everything that was read existed at one instant.
 
-use crate::batch::{On, WriteBatch};
+use crate::batch::WriteBatch;
 use crate::builder::WriteOptions;
 use crate::db::Db;
+use crate::draft::{Draft, shown};
 use crate::keyspace::Keyspace;
-use forrest_engine::{Effect, Error, ErrorKind, MAX_KEYSPACE_NAME_BYTES, Op, Result, Value, Written};
-use std::collections::BTreeMap;
-use std::fmt;
+use forrest_engine::{Error, ErrorKind, Op, Result, Written};
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Maximum number of times that [`Db::transact`] calls its function.
 const ATTEMPTS: usize = 1_000;
-/// Maximum number of bytes of a key in a message.
-const SHOWN_BYTES: usize = MAX_KEYSPACE_NAME_BYTES;
 
 /// Reads and changes of a store that happen at one instant, when the transaction is
 /// [committed](Transaction::commit), or not at all. Before the commit the changes are invisible, and no other
-/// thread waits for the transaction. Dropping it discards the changes.
+/// thread waits for the transaction, except for its [locks](Draft::get_for_update). Dropping it discards the changes
+/// and releases the locks.
 ///
-/// A read returns the transaction's own change of the key, or else the value in the store when the key is
-/// first read. Reading the key again returns the same value. Transactions are serializable: a committed
-/// transaction has the effect that it would have if all of it ran at the instant of its commit. If a value
-/// that it read has changed, the transaction is in [`Conflict`](Committed::Conflict) and changes nothing; it
-/// may be run again, which [`Db::transact`] does. **Before the commit, two reads may see the store at
-/// different moments.**
+/// A read returns the transaction's own change, or else what is in the store when it is first read; so does a
+/// [range](Draft::range). Reading it again returns the same. Transactions are serializable: a committed
+/// transaction has the effect that it would have if all of it ran at the instant of its commit. If anything
+/// that it read has changed, a value or the set of keys in a range, the transaction is in
+/// [`Conflict`](Committed::Conflict) and changes nothing; it may be run again, which [`Db::transact`] does. **Before
+/// the commit, two reads may see the store at different moments.**
 ///
-/// A transaction reads single keys, not ranges. If it depends on all keys of a range, let every change of the
-/// range also write one particular key, and read this key in the transaction.
+/// A transaction keeps what it reads and changes in memory, at most as much as a batch may have (see
+/// [`Builder`](crate::Builder)). The commit compares all that was read while other writers wait, so it takes time in
+/// proportion to that. To read much without changing it, use a snapshot.
 ///
 /// It dereferences to the [`Draft`] of the default keyspace.
 ///
@@ -72,26 +72,23 @@ pub struct Transaction {
     db: Db,
     /// The first one is for the default keyspace.
     drafts: Vec<Draft>,
+    savepoints: Vec<(Savepoint, Vec<usize>)>,
 }
 
-/// The reads and changes of a [`Transaction`] in one keyspace.
-///
-/// Every method fails with `Limit` if a key or value is too long for any store. All other errors of a change
-/// are reported by the commit.
-pub struct Draft {
-    keyspace: Keyspace,
-    keys: BTreeMap<Vec<u8>, Touched>,
-}
+/// A place in a transaction to which its changes can be taken back; see [`Transaction::savepoint`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Savepoint(u64);
 
-/// A transaction's access to a key.
-#[derive(Clone)]
-enum Touched {
-    /// It was read and had the value `found`. The commit sets it to `now`.
-    Read { found: Option<Value>, now: Option<Value> },
-    /// It was not read. The commit sets it.
-    Made(Option<Value>),
-    /// It was not read. The commit adds to it.
-    Added(i64),
+impl Savepoint {
+    /// Its number, for programs in other languages. No two savepoints of a process have the same.
+    pub fn to_number(self) -> u64 {
+        self.0
+    }
+
+    /// The savepoint with a number. [`Transaction::rollback_to`] refuses one that does not exist.
+    pub fn from_number(number: u64) -> Savepoint {
+        Savepoint(number)
+    }
 }
 
 /// The result of committing a transaction.
@@ -114,8 +111,9 @@ enum Touched {
 pub enum Committed {
     /// The transaction is committed.
     Done,
-    /// The value of this key differs from the one that the transaction read. Nothing was changed. There may
-    /// be more such keys.
+    /// What the store has at this key differs from what the transaction read: its value, or that it is or is not in a
+    /// range. Nothing was changed. There may be more such keys. Or the key is that of a lock whose wait would have been
+    /// a deadlock.
     Conflict {
         /// The name of the keyspace.
         keyspace: String,
@@ -144,14 +142,14 @@ impl Db {
     /// # Ok::<(), forrest::Error>(())
     /// ```
     pub fn transaction(&self) -> Transaction {
-        Transaction { db: self.clone(), drafts: vec![Draft::new(self)] }
+        let draft = Draft::new(self, &self.shared_of_transaction().into(), false);
+        Transaction { db: self.clone(), drafts: vec![draft], savepoints: Vec::new() }
     }
 
-    /// Runs `f` with a transaction, commits it, and returns the result of `f`. After a conflict it runs `f`
-    /// again with a new transaction. So `f` should be short, and have no effects besides those of the
-    /// transaction.
+    /// Runs `f` with a transaction, commits it, and returns the result of `f`. After a conflict or a deadlock it runs
+    /// `f` again with a new transaction. So `f` should be short, and have no effects besides those of the transaction.
     ///
-    /// If `f` fails, nothing is changed. Its error is returned if all values that `f` had read existed at one
+    /// If `f` fails, nothing is changed. Its error is returned if everything that `f` had read existed at one
     /// instant; otherwise `f` runs again. (If `f` panics, the values that it read may be of different
     /// moments.)
     ///
@@ -216,6 +214,7 @@ impl Db {
         loop {
             let mut transaction = self.transaction();
             let answer = f(&mut transaction);
+            // After a deadlock both are in conflict.
             let committed =
                 if answer.is_ok() { transaction.commit_with(options) } else { transaction.check() };
             match committed {
@@ -248,25 +247,90 @@ impl Transaction {
     pub fn on(&mut self, keyspace: &Keyspace) -> &mut Draft {
         let known = self.drafts.iter().position(|draft| draft.keyspace.is(keyspace));
         let at = known.unwrap_or_else(|| {
-            self.drafts.push(Draft::new(keyspace));
+            let shared = self.drafts[0].shared();
+            self.drafts.push(Draft::new(keyspace, shared, !self.savepoints.is_empty()));
             self.drafts.len() - 1
         });
         &mut self.drafts[at]
     }
 
-    /// Applies all changes at one instant, if every value that was read is still the current one at that
+    /// Sets how long this transaction waits for each [lock](Draft::get_for_update). Default: 1 second. With
+    /// `Duration::ZERO` it takes only locks that are free.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// use std::time::Duration;
+    /// let mut transaction = db.transaction();
+    /// transaction.set_lock_wait(Duration::from_millis(100));
+    /// transaction.lock("the front of the queue")?;
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn set_lock_wait(&mut self, wait: Duration) {
+        self.drafts[0].shared().set_lock_wait(wait);
+    }
+
+    /// Marks a place to which the changes can be [taken back](Transaction::rollback_to). From the first savepoint on, a
+    /// transaction also keeps what its changes replace, which counts towards its limits.
+    ///
+    /// # Errors
+    /// `Limit`: a savepoint counts as an operation.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.set("order", "soup")?;
+    /// let savepoint = transaction.savepoint()?;
+    /// transaction.set("order", "cake")?;
+    /// transaction.delete_range(..)?;
+    /// transaction.rollback_to(savepoint)?;
+    /// assert!(transaction.commit()?.is_done());
+    /// assert_eq!(db.get("order")?.unwrap(), "soup");
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn savepoint(&mut self) -> Result<Savepoint> {
+        self.drafts[0].shared().count_savepoint()?;
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // ORDERING: the numbers need only differ.
+        let savepoint = Savepoint(NEXT.fetch_add(1, Relaxed));
+        let marks = self.drafts.iter_mut().map(Draft::mark).collect();
+        self.savepoints.push((savepoint, marks));
+        Ok(savepoint)
+    }
+
+    /// Takes back all changes since a savepoint, in all keyspaces. The savepoint can be used again; later ones are
+    /// gone.
+    ///
+    /// What was read since then still counts as read, because the program knows it, and locks are kept until the
+    /// transaction ends.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the savepoint is gone, or is one of another transaction. Nothing is taken back then.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        let Some(at) = self.savepoints.iter().position(|(known, _)| *known == savepoint) else {
+            let what = "the savepoint is of another transaction, or the transaction was rolled back to an earlier one";
+            return Err(Error::invalid(what));
+        };
+        self.drafts[0].shared().forget_savepoints(self.savepoints.len() - at - 1);
+        self.savepoints.truncate(at + 1);
+        let marks = &self.savepoints[at].1;
+        for (number, draft) in self.drafts.iter_mut().enumerate() {
+            // A draft that is newer than the savepoint had no changes.
+            draft.roll_back(marks.get(number).copied().unwrap_or(0));
+        }
+        Ok(())
+    }
+
+    /// Applies all changes at one instant, if everything that was read is still so at that
     /// instant. Otherwise it changes nothing. Other writers wait meanwhile, as for a batch; readers do not.
     ///
     /// # Errors
-    /// Those of [`Db::write`]; nothing was changed then. The message names the key. The limits are those of a
-    /// batch (see [`Builder`](crate::Builder)): each key that was read or changed counts as an operation, and
-    /// values that were read count like values that are written.
+    /// Those of [`Db::write`]; nothing was changed then. The message names the key.
     pub fn commit(self) -> Result<Committed> {
         self.commit_with(&WriteOptions::default())
     }
 
-    /// Like [`commit`](Transaction::commit), but discards the changes. It verifies that all values that were
-    /// read existed at one instant, before the caller gives up because of them.
+    /// Like [`commit`](Transaction::commit), but discards the changes. It verifies that everything that was
+    /// read existed at one instant, before the caller gives up because of it.
     ///
     /// # Errors
     /// As `commit`.
@@ -287,7 +351,7 @@ impl Transaction {
     }
 
     /// Like [`commit`](Transaction::commit), with the durability in `options`. If the transaction changes
-    /// nothing, the values that it has read are made as durable.
+    /// nothing, what it has read is made as durable.
     ///
     /// # Errors
     /// As `commit`; `Unsupported` if the home does not have this durability.
@@ -304,193 +368,35 @@ impl Transaction {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn commit_with(self, options: &WriteOptions) -> Result<Committed> {
+        if let Some((keyspace, key)) = self.drafts[0].shared().refused() {
+            return Ok(Committed::Conflict { keyspace, key });
+        }
         let mut batch = WriteBatch::new();
+        self.drafts.iter().for_each(|draft| draft.finish_ranges(&mut batch));
         self.drafts.iter().for_each(|draft| draft.finish(&mut batch.on(&draft.keyspace)));
-        let place =
-            |op| batch.ops().nth(op).map(|(keyspace, op)| (keyspace.unwrap_or(&self.db).name(), op.key()));
+        let name = |keyspace: Option<&Keyspace>| keyspace.unwrap_or(&self.db).name().to_owned();
+        let op_at = |at| batch.ops().nth(at);
         match self.db.try_write_with(&batch, options) {
-            Ok(Written::Mismatch { op, .. }) => {
-                let (keyspace, key) = place(op).expect("it is one of the batch's");
-                Ok(Committed::Conflict { keyspace: keyspace.to_owned(), key: key.to_vec() })
+            Ok(Written::Mismatch { op, found }) => {
+                let (keyspace, op) = op_at(op).expect("it is one of the batch's");
+                let key = match (op, found) {
+                    (Op::CompareRange { .. }, Some(differs)) => differs.to_vec(),
+                    (op, _) => op.key().to_vec(),
+                };
+                Ok(Committed::Conflict { keyspace: name(keyspace), key })
             }
             Ok(Written::Applied) => Ok(Committed::Done),
             Ok(other) => unreachable!("a batch came to {other:?}"),
             Err(error) => {
-                let place = error.op().and_then(place);
-                let at =
-                    place.map_or(String::new(), |(keyspace, key)| format!(" at {}", shown(keyspace, key)));
+                let place = error.op().and_then(op_at);
+                let at = place.map_or(String::new(), |(keyspace, op)| {
+                    format!(" at {}", shown(&name(keyspace), op.key()))
+                });
                 let message = format!("committing a transaction{at}: {}", error.message());
                 Err(Error::new(error.kind(), message))
             }
         }
     }
-}
-
-impl Draft {
-    fn new(keyspace: &Keyspace) -> Draft {
-        Draft { keyspace: keyspace.clone(), keys: BTreeMap::new() }
-    }
-
-    /// The value of a key, or `None`: the transaction's own change, or else the value in the store. The
-    /// latter must be unchanged when the transaction is committed.
-    ///
-    /// # Errors
-    /// Those of [`View::get`](crate::View::get); `InvalidArgument` if the transaction has added to a value
-    /// that is not a counter.
-    ///
-    /// ```
-    /// # let db = forrest::Db::open("memory:")?;
-    /// db.set("tree", "oak")?;
-    /// let mut transaction = db.transaction();
-    /// assert_eq!(transaction.get("tree")?.unwrap(), "oak");
-    /// transaction.set("tree", "ash")?;
-    /// assert_eq!(transaction.get("tree")?.unwrap(), "ash");
-    /// # Ok::<(), forrest::Error>(())
-    /// ```
-    pub fn get(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        let key = key.as_ref();
-        let added = match self.keys.get(key) {
-            Some(Touched::Read { now, .. } | Touched::Made(now)) => return Ok(now.clone()),
-            Some(Touched::Added(delta)) => Some(*delta),
-            None => None,
-        };
-        let found = self.keyspace.get(key)?;
-        let now = match added {
-            Some(delta) => Some(sum(found.as_deref(), delta)?),
-            None => found.clone(),
-        };
-        self.keys.insert(key.to_vec(), Touched::Read { found, now: now.clone() });
-        Ok(now)
-    }
-
-    /// True if the key exists. The key counts as read, with its value.
-    ///
-    /// # Errors
-    /// As [`get`](Draft::get).
-    ///
-    /// ```
-    /// # let db = forrest::Db::open("memory:")?;
-    /// let mut transaction = db.transaction();
-    /// transaction.set("tree", "oak")?;
-    /// assert!(transaction.contains("tree")? && !transaction.contains("bush")?);
-    /// # Ok::<(), forrest::Error>(())
-    /// ```
-    pub fn contains(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
-    }
-
-    /// Sets the value of a key.
-    ///
-    /// ```
-    /// # let db = forrest::Db::open("memory:")?;
-    /// let mut transaction = db.transaction();
-    /// transaction.set("key", "value")?;
-    /// assert!(transaction.commit()?.is_done());
-    /// assert!(db.contains("key")?);
-    /// # Ok::<(), forrest::Error>(())
-    /// ```
-    pub fn set(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        Op::Set { key, value }.check()?;
-        self.make(key, Some(value.into()));
-        Ok(())
-    }
-
-    /// Removes a key, if it exists.
-    ///
-    /// ```
-    /// # let db = forrest::Db::open("memory:")?;
-    /// db.set("key", "value")?;
-    /// let mut transaction = db.transaction();
-    /// transaction.delete("key")?;
-    /// assert!(transaction.commit()?.is_done());
-    /// assert!(!db.contains("key")?);
-    /// # Ok::<(), forrest::Error>(())
-    /// ```
-    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        let key = key.as_ref();
-        Op::Delete { key }.check()?;
-        self.make(key, None);
-        Ok(())
-    }
-
-    /// Adds to a counter, like [`Keyspace::add`]. This is not a read: transactions that only add to the same
-    /// counter are not in conflict.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if the transaction has read or set the key, and its value is not a counter, or if
-    /// the sum overflows. For any other key the commit reports these errors.
-    ///
-    /// ```
-    /// # let db = forrest::Db::open("memory:")?;
-    /// let (mut one, mut two) = (db.transaction(), db.transaction());
-    /// one.add("visits", 1)?;
-    /// two.add("visits", 2)?;
-    /// assert!(one.commit()?.is_done() && two.commit()?.is_done());
-    /// assert_eq!(db.add("visits", 0)?, 3);
-    /// # Ok::<(), forrest::Error>(())
-    /// ```
-    pub fn add(&mut self, key: impl AsRef<[u8]>, delta: i64) -> Result<()> {
-        let key = key.as_ref();
-        Op::Add { key, delta }.check()?;
-        match self.keys.get_mut(key) {
-            Some(Touched::Read { now, .. } | Touched::Made(now)) => *now = Some(sum(now.as_deref(), delta)?),
-            Some(Touched::Added(before)) => {
-                let both = before.checked_add(delta);
-                *before = both.ok_or_else(|| {
-                    Error::invalid(format!("adding {before} and {delta} overflows every counter"))
-                })?;
-            }
-            None => drop(self.keys.insert(key.to_vec(), Touched::Added(delta))),
-        }
-        Ok(())
-    }
-
-    fn make(&mut self, key: &[u8], new: Option<Value>) {
-        match self.keys.get_mut(key) {
-            Some(Touched::Read { now, .. }) => *now = new,
-            Some(made) => *made = Touched::Made(new),
-            None => drop(self.keys.insert(key.to_vec(), Touched::Made(new))),
-        }
-    }
-
-    fn forget_changes(&mut self) {
-        self.keys.retain(|_, touched| match touched {
-            Touched::Read { found, now } => {
-                now.clone_from(found);
-                true
-            }
-            Touched::Made(_) | Touched::Added(_) => false,
-        });
-    }
-
-    /// Adds the comparisons and changes to a batch.
-    fn finish(&self, batch: &mut On<'_>) {
-        for (key, touched) in &self.keys {
-            match touched {
-                Touched::Read { found, now } if found == now => batch.expect(key, found.as_deref()),
-                Touched::Read { found, now } => batch.compare_and_swap(key, found.as_deref(), now.as_deref()),
-                Touched::Made(Some(value)) => batch.set(key, value),
-                Touched::Made(None) => batch.delete(key),
-                Touched::Added(delta) => batch.add(key, *delta),
-            };
-        }
-    }
-}
-
-/// The new value of a counter.
-fn sum(old: Option<&[u8]>, delta: i64) -> Result<Value> {
-    match (Op::Add { key: &[][..], delta }).resolve(old)?.0 {
-        Effect::PutValue(sum) => Ok(sum),
-        _ => unreachable!("an addition puts a new value"),
-    }
-}
-
-/// The form of a key in a message.
-fn shown(keyspace: &str, key: &[u8]) -> String {
-    let rest = if key.len() > SHOWN_BYTES { "..." } else { "" };
-    let key = &key[..key.len().min(SHOWN_BYTES)];
-    format!("key \"{}{rest}\" of keyspace \"{}\"", key.escape_ascii(), keyspace.escape_debug())
 }
 
 fn always_in_conflict(keyspace: &str, key: &[u8]) -> Error {
@@ -512,14 +418,5 @@ impl Deref for Transaction {
 impl DerefMut for Transaction {
     fn deref_mut(&mut self) -> &mut Draft {
         &mut self.drafts[0]
-    }
-}
-
-impl fmt::Debug for Draft {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Draft")
-            .field("keyspace", &self.keyspace.name())
-            .field("keys", &self.keys.len())
-            .finish()
     }
 }

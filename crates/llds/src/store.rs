@@ -12,9 +12,10 @@ use crate::buffers::{self, Buffers, ROOM_BYTES};
 use crate::failure::{self, Kind};
 use crate::name::{self, Name};
 use crate::raw::{self as llds, Attach, abi};
-use crate::wire::{self, Answer, Answers, Head, Ops, Pairs, nonsense};
+use crate::wire::{self, Answer, Answers, Head, Ops, nonsense};
 use forrest_engine::bounds::clamp_to;
 use forrest_engine::chunk::COPIED_VALUE_BYTES;
+use forrest_engine::pairs::Pairs;
 use forrest_engine::{
     Capabilities, Capability, Chunk, DEFAULT_KEYSPACE, Direction, Durability, Error, Filled, Op, Options,
     Outcome, Result, Stats, Swap, Value, Written,
@@ -156,6 +157,14 @@ impl Store {
     fn check(&self, op: &Op<&[u8]>) -> Result<()> {
         match *op {
             Op::DeleteRange { .. } => Ok(()),
+            Op::CompareRange { pairs, .. } => {
+                Pairs::new(pairs).try_for_each(|(key, _)| check_key(key))?;
+                let (bytes, most) = (wire::compared_bytes(pairs), self.0.value_bytes_max);
+                if bytes > most {
+                    return Err(Error::limit("comparison of a range", "bytes of pairs", bytes, most));
+                }
+                Ok(())
+            }
             Op::Delete { key } | Op::Add { key, .. } => check_key(key),
             Op::Set { key, value } => check_key(key).and_then(|()| self.check_value(value)),
             Op::CompareAndSwap { key, expected, new } => {
@@ -229,6 +238,10 @@ impl Store {
                 Ok(Outcome::Swapped(Swap::Mismatch(Some(answer.bytes.into()))))
             }
             // The module counts the keys; the count is not used.
+            (Op::CompareRange { .. }, abi::DONE) => Ok(Outcome::ComparedRange(Swap::Done)),
+            (Op::CompareRange { .. }, abi::DIFFERS) => {
+                Ok(Outcome::ComparedRange(Swap::Mismatch(Some(answer.bytes.into()))))
+            }
             (Op::DeleteRange { .. }, abi::DONE) => answer.eight_bytes().map(|_| Outcome::DeletedRange),
             _ => Err(nonsense("the status does not fit the operation")),
         }
@@ -267,9 +280,9 @@ impl Store {
             return Err(nonsense("more operations were done than requested"));
         };
         let answer = answers.next()?;
-        match self.outcome(op, &answer).map_err(|error| error.at_op(done))? {
-            Outcome::Swapped(Swap::Mismatch(found)) => Ok(Written::Mismatch { op: done, found }),
-            _ => Err(nonsense("a batch was not applied, but no operation failed")),
+        match self.outcome(op, &answer).map_err(|error| error.at_op(done))?.mismatch() {
+            Some(found) => Ok(Written::Mismatch { op: done, found }),
+            None => Err(nonsense("a batch was not applied, but no operation failed")),
         }
     }
 
@@ -431,7 +444,7 @@ impl Store {
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
         limit: u32,
-    ) -> Result<(bool, Pairs<'b>)> {
+    ) -> Result<(bool, wire::Pairs<'b>)> {
         let Buffers { ops, answers, seen } = buffers;
         let (lower, upper) = clamp_to(bounds, abi::KEY_BYTES_MAX);
         // Most pieces are seqlock scans.
@@ -439,7 +452,7 @@ impl Store {
             let most = if limit == 0 { usize::MAX } else { limit as usize };
             let down = matches!(direction, Direction::Backward);
             if let Some(piece) = mapped.piece((lower, upper), down, most, seen) {
-                return Ok((piece == llds::Piece::More, Pairs::new(seen)));
+                return Ok((piece == llds::Piece::More, wire::Pairs::new(seen)));
             }
         }
         let flags = match direction {
@@ -516,12 +529,20 @@ fn push(ops: &mut Ops, op: &Op<&[u8]>) {
             ops.push(Head::new(abi::SWAP, flags), key, new, expected);
         }
         Op::DeleteRange { start, end } => {
-            let range = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
-            let (lower, upper) = clamp_to(range, abi::KEY_BYTES_MAX);
+            let (lower, upper) = range_of(start, end);
             ops.push_range(Head::new(abi::DELETE_RANGE, 0), lower, upper);
+        }
+        Op::CompareRange { start, end, pairs } => {
+            let (lower, upper) = range_of(start, end);
+            ops.push_compare(lower, upper, pairs);
         }
         _ => unreachable!("`check` refuses other operations"),
     }
+}
+
+/// A range of keys that the engine can have.
+fn range_of<'k>(start: &'k [u8], end: Option<&'k [u8]>) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
+    clamp_to((Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded)), abi::KEY_BYTES_MAX)
 }
 
 /// The value that a get found.
@@ -534,7 +555,7 @@ fn found<'a>(answer: &Answer<'a>) -> Result<Option<&'a [u8]>> {
 }
 
 /// The last key of a piece that is not the range's last. Fails if the piece is empty.
-fn last_key<'a>(pairs: Pairs<'a>) -> Result<&'a [u8]> {
+fn last_key<'a>(pairs: wire::Pairs<'a>) -> Result<&'a [u8]> {
     let last = pairs.last().ok_or_else(|| nonsense("a range has more pairs, but this piece is empty"))?;
     Ok(last?.0)
 }

@@ -4,7 +4,7 @@
 //! panic or to a length beyond the buffer. A wrong length that is possible gives a wrong answer.
 
 use crate::raw::abi;
-use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::{Error, ErrorKind, Result, pairs};
 use std::ops::Bound;
 
 /// Operations, answers and pairs are padded to multiples of this.
@@ -69,6 +69,23 @@ impl Ops {
 
     /// Appends an operation on a range.
     pub(super) fn push_range(&mut self, head: Head, lower: Bound<&[u8]>, upper: Bound<&[u8]>) {
+        self.push_range_with(head, lower, upper, &[]);
+    }
+
+    /// Appends a comparison of a range with pairs, which are encoded as in `forrest-engine`.
+    pub(super) fn push_compare(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, pairs: &[u8]) {
+        let mut expected = Vec::with_capacity(compared_bytes(pairs));
+        for (key, value) in pairs::Pairs::new(pairs) {
+            expected.extend_from_slice(&(key.len() as u32).to_ne_bytes());
+            expected.extend_from_slice(&(value.len() as u32).to_ne_bytes());
+            expected.extend_from_slice(key);
+            expected.extend_from_slice(value);
+            expected.resize(expected.len().next_multiple_of(ALIGN), 0);
+        }
+        self.push_range_with(Head::new(abi::COMPARE, 0), lower, upper, &expected);
+    }
+
+    fn push_range_with(&mut self, head: Head, lower: Bound<&[u8]>, upper: Bound<&[u8]>, value: &[u8]) {
         let (lower, lower_flag) = match lower {
             Bound::Unbounded => (&[][..], 0),
             Bound::Included(key) => (key, 0),
@@ -80,8 +97,14 @@ impl Ops {
             Bound::Excluded(key) => (key, 0),
         };
         let flags = head.flags | lower_flag | upper_flag;
-        self.push(Head { flags, ..head }, lower, &[], upper);
+        self.push(Head { flags, ..head }, lower, value, upper);
     }
+}
+
+/// Bytes of the pairs of a comparison as the engine reads them.
+pub(super) fn compared_bytes(pairs: &[u8]) -> usize {
+    let bytes = |(key, value): (&[u8], &[u8])| (PAIR_BYTES + key.len() + value.len()).next_multiple_of(ALIGN);
+    pairs::Pairs::new(pairs).map(bytes).sum()
 }
 
 /// The error for an invalid answer.

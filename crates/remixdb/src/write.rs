@@ -21,6 +21,7 @@ use crate::memtable::{self, Memtable, ReadAt, Unapplied, VALUE_MAX};
 use crate::partition::Partition;
 use crate::ranges::{FRAGMENTS_ANYHOW, FRAGMENTS_MOST, Range, Union};
 use crate::read;
+use crate::scan;
 use crate::version::Version;
 use crate::wal::Change;
 use crate::wanted::Wanted;
@@ -29,6 +30,7 @@ use forrest_engine::Value;
 use forrest_engine::{Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES};
 use forrest_engine::{Effect, Op, Outcome, Swap, Written};
 use forrest_engine::{Error, ErrorKind, Result};
+use forrest_index::Direction;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -134,6 +136,13 @@ impl<D: Disk> Core<D> {
             self.delete_range(space, start, end)?;
             return Ok(Outcome::DeletedRange);
         }
+        if matches!(op, Op::CompareRange { .. }) {
+            let swap = match self.write(&[(space, op)], None)? {
+                Written::Mismatch { found, .. } => Swap::Mismatch(found),
+                _ => Swap::Done,
+            };
+            return Ok(Outcome::ComparedRange(swap));
+        }
         check_value(&op)?;
         self.check_here()?;
         let key = op.key();
@@ -180,13 +189,13 @@ impl<D: Disk> Core<D> {
         let mut order = self.admit(ops.iter().all(|(_, op)| deletes(op)))?;
         let mut batch =
             Batch { store: self, version: &order.version, decided: Vec::new(), overlay: None, ranges: 0 };
-        if ops.iter().any(|(_, op)| reads(op) && !deletes(op)) {
+        if ops.iter().any(|(_, op)| reads(op) && !deletes(op) && !matches!(op, Op::CompareRange { .. })) {
             batch.overlay = Some(BTreeMap::new());
         }
         for (i, (space, op)) in ops.iter().enumerate() {
             space.check().map_err(at(i))?;
             let outcome = batch.decide(space.id, *op).map_err(at(i))?;
-            if let Outcome::Swapped(Swap::Mismatch(found)) = outcome {
+            if let Some(found) = outcome.mismatch() {
                 return Ok(Written::Mismatch { op: i, found });
             }
         }
@@ -642,6 +651,9 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
             }
             return Ok(Outcome::DeletedRange);
         }
+        if let Op::CompareRange { start, end, pairs } = op {
+            return self.compare_range(space, (start, end), pairs);
+        }
         let key = op.key();
         // A delete in a batch does not report whether the key existed.
         let old = match op {
@@ -657,6 +669,25 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
             self.decided.push(Decided::Key { space, key: Cow::Borrowed(key), new });
         }
         Ok(outcome)
+    }
+
+    /// Compares a range of the state before the batch with the expected pairs. REQUIRES: the batch has no effects yet.
+    fn compare_range(
+        &self,
+        space: u32,
+        (start, end): (&[u8], Option<&[u8]>),
+        pairs: &[u8],
+    ) -> Result<Outcome> {
+        if end.is_some_and(|end| end <= start) {
+            return Ok(Outcome::ComparedRange(Swap::Done));
+        }
+        let bounds = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
+        let newest = self.store.newest();
+        Outcome::of_range(pairs, |see| {
+            scan::scan(self.store, self.version, space, newest, bounds, Direction::Forward, |key, value| {
+                value.with(|value| see(key, value))
+            })
+        })
     }
 
     fn delete_range(&mut self, space: u32, range: Range) -> Result<()> {

@@ -13,7 +13,7 @@
 #include <linux/types.h>
 
 /* Changes whenever something here changes its meaning. */
-#define LLDS_ABI 6
+#define LLDS_ABI 7
 
 /* Maximum key length, in bytes. Keys may be empty. */
 #define LLDS_KEY_BYTES_MAX 4096
@@ -92,6 +92,13 @@ struct llds_op {
 #define LLDS_DELETE_RANGE 6
 /* Reads the pairs of a range, each as a struct llds_pair. */
 #define LLDS_SCAN 7
+/*
+ * Compares the pairs of a range, in ascending order, with those of the value,
+ * each of which is a struct llds_pair. If they differ, the answer is
+ * LLDS_DIFFERS with the first key that one of them lacks, or whose values
+ * differ.
+ */
+#define LLDS_COMPARE 8
 
 #define LLDS_NO_VALUE 0x01
 #define LLDS_NO_OTHER 0x02
@@ -115,9 +122,10 @@ struct llds_op {
  *
  * The bytes follow, padded with zeros to a multiple of 8.
  *
- * -EINVAL: the value is not a counter; -ERANGE: the counter would overflow;
- * -ENOSPC: the store has reached its maximum size; -ENOMEM: out of memory. An
- * operation that failed changed nothing, and does not prevent the next one.
+ * -EINVAL: the value is not a counter, or not pairs; -ERANGE: the counter would
+ * overflow; -ENOSPC: the store has reached its maximum size; -ENOMEM: out of
+ * memory. An operation that failed changed nothing, and does not prevent the
+ * next one.
  */
 struct llds_answer {
 	__s32 status;
@@ -127,13 +135,13 @@ struct llds_answer {
 #define LLDS_DONE 0
 /* The key was absent. */
 #define LLDS_ABSENT 1
-/* The key existed, and that or its value was not as expected. */
+/* The key existed, and that, its value or a range was not as expected. */
 #define LLDS_DIFFERS 2
 /* The range has more pairs after those that were returned or deleted. */
 #define LLDS_MORE 3
 
 /**
- * struct llds_pair - the head of a pair in a scan's answer
+ * struct llds_pair - the head of a pair: of a scan's answer, or to compare
  * @key_bytes: bytes of the key
  * @value_bytes: bytes of the value
  *
@@ -185,7 +193,8 @@ struct llds_run {
 
 /*
  * An atomic run: all operations take effect at one instant, or none does. None
- * does if one fails, or is an LLDS_SET or LLDS_SWAP whose condition is false.
+ * does if one fails, or is an LLDS_SET, LLDS_SWAP or LLDS_COMPARE whose
+ * condition is false.
  * Then nothing is changed, and the call succeeds, but 'done' is the index of
  * that operation, 'done_bytes' is its offset, and the only answer is that
  * operation's. Otherwise 'done_bytes' is 'ops_bytes'.

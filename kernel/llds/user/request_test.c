@@ -404,6 +404,7 @@ static u32 does(u8 code)
 	switch (code) {
 	case LLDS_GET:
 	case LLDS_SCAN:
+	case LLDS_COMPARE:
 		return LLDS_READS;
 	case LLDS_ADD:
 	case LLDS_SWAP:

@@ -35,18 +35,24 @@ static u32 put_answer(u32 at, s32 status, const void *bytes, u32 n)
 	return at + sizeof(answer) + padded(n);
 }
 
-static u32 put_pair(u32 at, const struct pair *pair)
+/* Writes a pair, and returns its bytes. */
+static u32 put_expected(u8 *to, const struct pair *pair)
 {
 	const struct llds_pair head = { pair->key_bytes, pair->value_bytes };
 	const u32 bytes = padded(sizeof(head) + pair->key_bytes +
 				 pair->value_bytes);
 
-	memset(wanted + at, 0, bytes);
-	memcpy(wanted + at, &head, sizeof(head));
-	memcpy(wanted + at + sizeof(head), pair->key, pair->key_bytes);
-	memcpy(wanted + at + sizeof(head) + pair->key_bytes, pair->value,
+	memset(to, 0, bytes);
+	memcpy(to, &head, sizeof(head));
+	memcpy(to + sizeof(head), pair->key, pair->key_bytes);
+	memcpy(to + sizeof(head) + pair->key_bytes, pair->value,
 	       pair->value_bytes);
-	return at + bytes;
+	return bytes;
+}
+
+static u32 put_pair(u32 at, const struct pair *pair)
+{
+	return at + put_expected(wanted + at, pair);
 }
 
 static s64 counter(const u8 *at)
@@ -64,7 +70,7 @@ static struct llds_op an_op(enum kind kind)
 {
 	static const u8 codes[] = { LLDS_GET, LLDS_GET, LLDS_SET, LLDS_SET,
 				    LLDS_SET, LLDS_DELETE, LLDS_ADD, LLDS_SWAP,
-				    LLDS_DELETE_RANGE, LLDS_SCAN };
+				    LLDS_DELETE_RANGE, LLDS_SCAN, LLDS_COMPARE };
 	struct llds_op op = { .code = codes[below(ARRAY_SIZE(codes))] };
 	s64 delta;
 
@@ -97,6 +103,7 @@ static struct llds_op an_op(enum kind kind)
 		break;
 	case LLDS_SCAN:
 	case LLDS_DELETE_RANGE:
+	case LLDS_COMPARE:
 		op.flags = (below(2) ? LLDS_BEHIND_KEY : 0) |
 			   (below(2) ? LLDS_WITH_OTHER : 0) |
 			   (below(8) ? 0 : LLDS_NO_OTHER);
@@ -105,7 +112,8 @@ static struct llds_op an_op(enum kind kind)
 		op.other_bytes = a_key(kind, other);
 		if (op.flags & LLDS_NO_OTHER)
 			op.other_bytes = 0;
-		op.limit = below(op.code == LLDS_SCAN ? 20 : 4);
+		if (op.code != LLDS_COMPARE)
+			op.limit = below(op.code == LLDS_SCAN ? 20 : 4);
 		break;
 	}
 	return op;
@@ -127,6 +135,83 @@ static void range_of(const struct model *model, struct llds_op op, u32 *from,
 		*to += op.flags & LLDS_WITH_OTHER && pair;
 	}
 	*to = max(*from, *to);
+}
+
+/*
+ * Makes the value of a comparison: the pairs that the range has, always or
+ * mostly. If they are too long, the operation becomes a get. REQUIRES: key and
+ * other are those of the operation.
+ */
+static void expect(const struct model *model, bool always, struct llds_op *op)
+{
+	struct pair pair;
+	u32 from, to, bytes, at = 0;
+
+	range_of(model, *op, &from, &to);
+	for (; from < to && (always || below(40)); from++) {
+		pair = model->pairs[from];
+		bytes = padded(sizeof(struct llds_pair) + pair.key_bytes +
+			       pair.value_bytes);
+		if (at + bytes > VALUE_BYTES_MAX) {
+			*op = (struct llds_op){ .code = LLDS_GET,
+						.key_bytes = op->key_bytes };
+			return;
+		}
+		put_expected(value + at, &pair);
+		at += bytes;
+	}
+	/* The lengths are the first bytes, and may make no sense. */
+	if (at && !always && !below(10))
+		value[below(at)] ^= 1 << below(8);
+	op->value_bytes = at;
+}
+
+/* Compares a range of the model; returns the place of the next answer. */
+static u32 compare_model(const struct model *model, struct llds_op op, u32 at)
+{
+	const struct pair *pair;
+	struct llds_pair head;
+	u32 from, to, place = 0;
+	u64 whole;
+	u8 *expected;
+	int order;
+
+	range_of(model, op, &from, &to);
+	while (from < to || place < op.value_bytes) {
+		pair = &model->pairs[from];
+		if (place == op.value_bytes)
+			return put_answer(at, LLDS_DIFFERS, pair->key,
+					  pair->key_bytes);
+		if (op.value_bytes - place < sizeof(head))
+			return put_answer(at, -EINVAL, "", 0);
+		memcpy(&head, value + place, sizeof(head));
+		expected = value + place + sizeof(head);
+		whole = (sizeof(head) + (u64)head.key_bytes +
+			 head.value_bytes + 7) & ~7ULL;
+		if (whole > op.value_bytes - place ||
+		    head.key_bytes > LLDS_KEY_BYTES_MAX)
+			return put_answer(at, -EINVAL, "", 0);
+		order = 1;
+		if (from < to) {
+			order = memcmp(pair->key, expected,
+				       min((u32)pair->key_bytes,
+					   head.key_bytes));
+			if (!order)
+				order = (int)pair->key_bytes -
+					(int)head.key_bytes;
+		}
+		if (order > 0)
+			return put_answer(at, LLDS_DIFFERS, expected,
+					  head.key_bytes);
+		if (order < 0 || pair->value_bytes != head.value_bytes ||
+		    memcmp(pair->value, expected + head.key_bytes,
+			   head.value_bytes))
+			return put_answer(at, LLDS_DIFFERS, pair->key,
+					  pair->key_bytes);
+		place += whole;
+		from++;
+	}
+	return put_answer(at, LLDS_DONE, "", 0);
 }
 
 /*
@@ -182,6 +267,8 @@ static u32 do_to_model(struct model *model, struct llds_op op, u32 at)
 			model_set(model, key, op.key_bytes, value,
 				  op.value_bytes);
 		return put_answer(at, LLDS_DONE, "", 0);
+	case LLDS_COMPARE:
+		return compare_model(model, op, at);
 	case LLDS_DELETE_RANGE:
 		range_of(model, op, &from, &to);
 		for (keys = 0; from < to && (!op.limit || keys < op.limit);
@@ -251,6 +338,8 @@ u32 some_ops(struct model *model, enum kind kind, u32 n,
 
 		if (op.code == LLDS_SCAN)
 			op.limit = op.limit % 9 + 1;
+		if (op.code == LLDS_COMPARE)
+			expect(model, below(2), &op);
 		end = put_op(end, op);
 		*wanted_bytes = do_to_model(model, op, *wanted_bytes);
 	}
@@ -281,6 +370,8 @@ u32 ops_as_one(struct model *model, enum kind kind, u32 n, u32 *wanted_bytes,
 					       .key_bytes = op.key_bytes };
 		if (op.code == LLDS_SCAN)
 			op.limit = op.limit % 9 + 1;
+		if (op.code == LLDS_COMPARE)
+			expect(&trial, is_plain, &op);
 		end = put_op(end, op);
 		if (fails)
 			continue;
@@ -289,7 +380,8 @@ u32 ops_as_one(struct model *model, enum kind kind, u32 n, u32 *wanted_bytes,
 		memcpy(&answer, wanted + start, sizeof(answer));
 		fails = answer.status < 0 ||
 			(answer.status != LLDS_DONE &&
-			 (op.code == LLDS_SET || op.code == LLDS_SWAP));
+			 (op.code == LLDS_SET || op.code == LLDS_SWAP ||
+			  op.code == LLDS_COMPARE));
 		if (fails) {
 			*wanted_bytes -= start;
 			memmove(wanted, wanted + start, *wanted_bytes);

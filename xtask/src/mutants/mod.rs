@@ -1,6 +1,6 @@
-//! `cargo xtask mutants`: mistakes in the engine on disk that its gates must catch.
+//! `cargo xtask mutants`: mistakes in the engine on disk and in transactions that their gates must catch.
 //!
-//! A gate proves little unless it can fail. Each file of `tests/mutants` below the engine's sources is a patch; its
+//! A gate proves little unless it can fail. Each file of `tests/mutants` below a crate's sources is a patch; its
 //! head describes the mistake and names the gate that must fail (see [`patch`]). The sources do not refer to mutants:
 //! all patches are applied to one copy of the crate below the target directory, as alternatives that a number selects
 //! at run time. So the copy is built once. One of its tests sets the number of one mutant for its thread and runs the
@@ -19,39 +19,82 @@ use crate::workspace::{self, Workspace};
 use crate::{Failure, required};
 use patch::Mutant;
 
-/// The sources of the engine.
-const SOURCES: &str = "crates/remixdb/src";
-/// Where its mutants are, below its sources.
-const FOLDER: &str = "tests/mutants";
-/// Below the target directory: a workspace with the copy of the crate.
-const COPY: &str = "mutants";
+/// A crate with mutants.
+struct Subject {
+    /// Its sources, and its name.
+    sources: &'static str,
+    package: &'static str,
+    /// One of its gates, which must be there.
+    gate: &'static str,
+    /// Below the target directory: a workspace with the copy of the crate.
+    copy: &'static str,
+    /// What calls of gates need beside the gates.
+    imports: &'static str,
+    /// How many there were at least.
+    #[cfg(test)]
+    least: usize,
+}
 
-pub(crate) const DOES: &str = "mistakes in the engine on disk, each of which its gate must catch";
+const SUBJECTS: &[Subject] = &[
+    Subject {
+        sources: "crates/remixdb/src",
+        package: "remixdb",
+        gate: required::GATES,
+        copy: "mutants",
+        imports: "use super::super::disk::simulated::{Failure, Fate};\n",
+        #[cfg(test)]
+        least: 35,
+    },
+    Subject {
+        sources: "crates/forrest/src",
+        package: "forrest-db",
+        gate: required::GATES_TRANSACTIONS,
+        copy: "mutants-of-transactions",
+        imports: "",
+        #[cfg(test)]
+        least: 15,
+    },
+];
+
+/// Where the mutants are, below the sources.
+const FOLDER: &str = "tests/mutants";
+
+pub(crate) const DOES: &str =
+    "mistakes in the engine on disk and in transactions, each of which its gate must catch";
 
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
-    let all = mutants(workspace).map_err(Failure::Broken)?;
-    if let Some(unknown) = arguments.iter().find(|name| !all.iter().any(|mutant| mutant.name == **name)) {
+    let all = SUBJECTS.iter().map(|subject| Ok((subject, mutants(workspace, subject)?)));
+    let all: Vec<(&Subject, Vec<Mutant>)> = all.collect::<Result<_, String>>().map_err(Failure::Broken)?;
+    let is_known = |name: &String| all.iter().flat_map(|(_, all)| all).any(|mutant| mutant.name == *name);
+    if let Some(unknown) = arguments.iter().find(|name| !is_known(name)) {
         return Err(Failure::Usage(format!("no mutant is called {unknown:?}")));
     }
     if arguments.is_empty() {
         return steps::run(workspace, &[&Step { name: "mutants", does: DOES, run: step }]);
     }
-    let chosen = all.iter().filter(|mutant| arguments.contains(&mutant.name)).collect::<Vec<_>>();
-    catch(workspace, &all, &chosen).map_err(Failure::Broken)
+    for (subject, all) in &all {
+        let chosen = all.iter().filter(|mutant| arguments.contains(&mutant.name)).collect::<Vec<_>>();
+        if !chosen.is_empty() {
+            catch(workspace, subject, all, &chosen).map_err(Failure::Broken)?;
+        }
+    }
+    Ok(())
 }
 
 /// The step.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {
-    required::demand(workspace, required::GATES)?;
-    let all = mutants(workspace)?;
-    catch(workspace, &all, &all.iter().collect::<Vec<_>>())?;
+    for subject in SUBJECTS {
+        required::demand(workspace, subject.gate)?;
+        let all = mutants(workspace, subject)?;
+        catch(workspace, subject, &all, &all.iter().collect::<Vec<_>>())?;
+    }
     Ok(Outcome::Passed)
 }
 
-/// All mutants, by name.
-fn mutants(workspace: &Workspace) -> Result<Vec<Mutant>, String> {
-    let folder = workspace.root.join(SOURCES).join(FOLDER);
+/// All mutants of a crate, by name.
+fn mutants(workspace: &Workspace, subject: &Subject) -> Result<Vec<Mutant>, String> {
+    let folder = workspace.root.join(subject.sources).join(FOLDER);
     let mut mutants = Vec::new();
     for path in files(&folder)? {
         if path.extension().is_some_and(|extension| extension == "patch") {
@@ -63,13 +106,13 @@ fn mutants(workspace: &Workspace) -> Result<Vec<Mutant>, String> {
 }
 
 /// Makes and builds the copy, and demands that the gates pass and then catch these mutants.
-fn catch(workspace: &Workspace, all: &[Mutant], chosen: &[&Mutant]) -> Result<(), String> {
-    let own = crate_of(&workspace.root.join(SOURCES))?;
-    let copy = workspace.target.join(COPY);
-    write_copy(workspace, &own, &copy, all)?;
+fn catch(workspace: &Workspace, subject: &Subject, all: &[Mutant], chosen: &[&Mutant]) -> Result<(), String> {
+    let own = crate_of(&workspace.root.join(subject.sources))?;
+    let copy = workspace.target.join(subject.copy);
+    write_copy(workspace, subject, &own, &copy, all)?;
     let test = |arguments: &[&str]| -> Command {
         let mut command = workspace.cargo(&["test", "--offline", "--lib", "--manifest-path"]);
-        command.arg(copy.join("Cargo.toml")).args(["--package", &name_of(&own)]).args(arguments);
+        command.arg(copy.join("Cargo.toml")).args(["--package", subject.package]).args(arguments);
         // What cargo builds for the copy and for the workspace has different names; dependencies are shared.
         command.env("CARGO_TARGET_DIR", &workspace.target);
         command
@@ -93,7 +136,7 @@ fn catch(workspace: &Workspace, all: &[Mutant], chosen: &[&Mutant]) -> Result<()
             format!("not caught: {names}")
         });
     }
-    println!("{} mutants, all caught", chosen.len());
+    println!("{}: {} mutants, all caught", subject.package, chosen.len());
     Ok(())
 }
 
@@ -120,15 +163,16 @@ fn crate_of(path: &Path) -> Result<PathBuf, String> {
     found.map(Path::to_owned).ok_or_else(|| format!("{} is in no crate", path.display()))
 }
 
-/// A crate's name, which is that of its directory.
-fn name_of(directory: &Path) -> String {
-    directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
 /// Makes the copy, a workspace of one crate. A file that is as it should be is not written, so that cargo need not
 /// build it again.
-fn write_copy(workspace: &Workspace, own: &Path, copy: &Path, mutants: &[Mutant]) -> Result<(), String> {
-    let sources = workspace.root.join(SOURCES);
+fn write_copy(
+    workspace: &Workspace,
+    subject: &Subject,
+    own: &Path,
+    copy: &Path,
+    mutants: &[Mutant],
+) -> Result<(), String> {
+    let sources = workspace.root.join(subject.sources);
     let place = copy.join("crate");
     let tests = sources.join("tests");
     let mut written = BTreeSet::new();
@@ -159,7 +203,7 @@ fn write_copy(workspace: &Workspace, own: &Path, copy: &Path, mutants: &[Mutant]
         }
     }
     let path = tests.strip_prefix(own).expect("it is in the crate").join("mutants.rs");
-    write(&place.join(&path), tests_of(mutants).as_bytes())?;
+    write(&place.join(&path), tests_of(subject, mutants).as_bytes())?;
     written.insert(path);
     for path in files(&place)?.into_iter().filter(|path| !written.contains(path)) {
         let path = place.join(path);
@@ -175,7 +219,6 @@ const WARNINGS: &str = "#![allow(warnings)]\n";
 
 /// What the copies of functions ask, and the tests set.
 const SWITCH: &str = "
-#[cfg(test)]
 mod mutant {
     use std::cell::Cell;
 
@@ -206,10 +249,8 @@ mod mutant {
 ";
 
 /// The tests of the copy: each mutant's, and each gate's without one.
-fn tests_of(mutants: &[Mutant]) -> String {
-    let mut text = "//! Made by `cargo xtask mutants`.\n\n\
-                    use super::*;\nuse super::super::disk::simulated::{Failure, Fate};\n"
-        .to_owned();
+fn tests_of(subject: &Subject, mutants: &[Mutant]) -> String {
+    let mut text = format!("//! Made by `cargo xtask mutants`.\n\nuse super::*;\n{}", subject.imports);
     let gates: BTreeSet<String> =
         mutants.iter().flat_map(|mutant| &mutant.gates).map(|gate| first(gate)).collect();
     for (at, gate) in gates.into_iter().enumerate() {
@@ -303,9 +344,15 @@ mod tests {
     #[test]
     fn the_mutants_fit_the_sources() {
         let workspace = Workspace::find().expect("this test runs in it");
-        let mutants = mutants(&workspace).expect("they can be read");
-        assert!(mutants.len() >= 35, "{} of 35 are left", mutants.len());
-        let sources = workspace.root.join(SOURCES);
+        for subject in SUBJECTS {
+            they_fit(&workspace, subject);
+        }
+    }
+
+    fn they_fit(workspace: &Workspace, subject: &Subject) {
+        let mutants = mutants(workspace, subject).expect("they can be read");
+        assert!(mutants.len() >= subject.least, "{} of {} are left", mutants.len(), subject.least);
+        let sources = workspace.root.join(subject.sources);
         let changed: BTreeSet<&str> =
             mutants.iter().flat_map(|mutant| mutant.hunks.iter().map(|hunk| &hunk.file[..])).collect();
         for file in changed {

@@ -139,6 +139,38 @@ class Transaction {
         check(forrest_transaction_on(get(), db));
         return *this;
     }
+    Value held_for_update(string_view key) {
+        forrest_value *value;
+        check(forrest_transaction_get_for_update(get(), key.data(), key.size(), &value));
+        return Value(value);
+    }
+    Transaction &lock(string_view key) {
+        check(forrest_transaction_set_lock_wait(get(), 10));
+        check(forrest_transaction_lock(get(), key.data(), key.size()));
+        return *this;
+    }
+    Transaction &remove_range(string_view start, string_view end) {
+        check(forrest_transaction_delete_range(get(), start.data(), start.size(), end.data(), end.size()));
+        return *this;
+    }
+    Transaction &range(string_view start, string_view end) {
+        check(forrest_transaction_range(get(), start.data(), start.size(), end.data(), end.size()));
+        return *this;
+    }
+    // The next key, or nothing.
+    std::optional<std::string> step(bool forward) {
+        forrest_value *key;
+        auto move = forward ? forrest_transaction_next : forrest_transaction_prev;
+        if (check(move(get(), &key, nullptr)) == FORREST_NOT_FOUND)
+            return std::nullopt;
+        return std::string(*Value(key));
+    }
+    uint64_t save() {
+        uint64_t savepoint;
+        check(forrest_transaction_savepoint(get(), &savepoint));
+        return savepoint;
+    }
+    void roll_back_to(uint64_t savepoint) { check(forrest_transaction_rollback_to(get(), savepoint)); }
     bool commit() { return check(forrest_transaction_commit(get())) == FORREST_OK; }
     // The key in conflict, if there is one.
     std::optional<std::string> commit(uint64_t durability) {
@@ -398,6 +430,14 @@ void all(const char *url) {
     DEMAND(transaction.set("fir", "Abies").contains("door") && transaction.holds() && !db.contains("fir"));
     transaction.set("fir", "Abies").roll_back();
     DEMAND(transaction.commit(FORREST_DURABILITY_MEMORY) == std::nullopt && !db.contains("fir"));
+    transaction.lock("queue").set("job 1", "sweep").set("job 2", "cook").set("job 3", "paint");
+    const uint64_t savepoint = transaction.save();
+    transaction.remove_range("job ", "joc").roll_back_to(savepoint);
+    transaction.range("job ", "joc");
+    DEMAND(transaction.step(true) == "job 1" && transaction.step(false) == "job 3" && transaction.step(true) == "job 2");
+    DEMAND(transaction.step(true) == std::nullopt && *transaction.held_for_update("job 2") == "cook");
+    transaction.remove_range("job ", "joc");
+    DEMAND(transaction.commit());
 
     Iter iter(db.get());
     std::string walked;

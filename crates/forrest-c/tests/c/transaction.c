@@ -12,6 +12,86 @@ static bool held_is(forrest_value *value, const char *expected, size_t expected_
            memcmp(data, expected, bytes) == 0 && forrest_value_release(value) == FORREST_OK;
 }
 
+/* Whether the next key of the range is this one, or there is none. */
+static bool next_is(forrest_transaction *it, bool forward, const char *expected) {
+    forrest_value *key, *value;
+    const int32_t code = forward ? forrest_transaction_next(it, &key, &value) : forrest_transaction_prev(it, &key, &value);
+    if (expected == NULL)
+        return code == FORREST_NOT_FOUND && key == NULL && value == NULL;
+    return code == FORREST_OK && held_is(key, expected, strlen(expected)) && forrest_value_release(value) == FORREST_OK;
+}
+
+static void ranges_locks_and_savepoints(forrest_db *db) {
+    forrest_transaction *it, *other;
+    forrest_value *value;
+    uint64_t savepoint, later;
+    ANSWERS(FORREST_OK, forrest_transaction_begin(db, &it));
+    ANSWERS(FORREST_OK, forrest_transaction_begin(db, &other));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_transaction_next(it, NULL, NULL));
+    CHECK(strstr(forrest_error_message(), "forrest_transaction_range"));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_transaction_range(it, NULL, 3, NULL, 0));
+    for (int i = 1; i <= 4; i++) {
+        const char key[] = {'j', 'o', 'b', (char)('0' + i)};
+        ANSWERS(FORREST_OK, forrest_set(db, key, 4, T("work")));
+    }
+
+    /* A range, from both ends, with own changes. */
+    ANSWERS(FORREST_OK, forrest_transaction_set(it, T("job25"), T("mine")));
+    ANSWERS(FORREST_OK, forrest_transaction_delete(it, T("job3")));
+    ANSWERS(FORREST_OK, forrest_transaction_range(it, T("job"), T("joc")));
+    CHECK(next_is(it, true, "job1") && next_is(it, false, "job4") && next_is(it, false, "job25"));
+    CHECK(next_is(it, true, "job2") && next_is(it, true, NULL) && next_is(it, false, NULL));
+    ANSWERS(FORREST_OK, forrest_transaction_commit(it));
+    CHECK(has(db, T("job25"), T("mine")) && has_not(db, T("job3")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_transaction_next(it, NULL, NULL)); /* the range ended, too */
+
+    /* Taking the first is no conflict with another one at the end, but with one before. */
+    for (int before = 0; before < 2; before++) {
+        ANSWERS(FORREST_OK, forrest_transaction_range(it, T("job"), NULL, 0));
+        CHECK(next_is(it, true, before ? "job2" : "job1"));
+        ANSWERS(FORREST_OK, forrest_transaction_delete(it, before ? "job2" : "job1", 4));
+        ANSWERS(FORREST_OK, forrest_set(db, before ? "job0" : "job9", 4, T("")));
+        ANSWERS(before ? FORREST_CONFLICT : FORREST_OK, forrest_transaction_commit(it));
+    }
+
+    /* A range delete is not a read. */
+    ANSWERS(FORREST_OK, forrest_transaction_delete_range(it, T("job"), T("joc")));
+    ANSWERS(FORREST_OK, forrest_set(db, T("job5"), T("new")));
+    ANSWERS(FORREST_OK, forrest_transaction_commit(it));
+    CHECK(has_not(db, T("job0")) && has_not(db, T("job5")));
+
+    /* Savepoints. */
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_transaction_savepoint(it, NULL));
+    ANSWERS(FORREST_OK, forrest_transaction_set(it, T("job1"), T("kept")));
+    ANSWERS(FORREST_OK, forrest_transaction_savepoint(it, &savepoint));
+    ANSWERS(FORREST_OK, forrest_transaction_delete_range(it, NULL, 0, NULL, 0));
+    ANSWERS(FORREST_OK, forrest_transaction_savepoint(it, &later));
+    ANSWERS(FORREST_OK, forrest_transaction_set(it, T("job2"), T("undone")));
+    ANSWERS(FORREST_OK, forrest_transaction_rollback_to(it, savepoint));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_transaction_rollback_to(it, later));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_transaction_rollback_to(other, savepoint));
+    ANSWERS(FORREST_OK, forrest_transaction_rollback_to(it, savepoint));
+    ANSWERS(FORREST_OK, forrest_transaction_commit(it));
+    CHECK(has(db, T("job1"), T("kept")) && has_not(db, T("job2")));
+
+    /* Locks. */
+    ANSWERS(FORREST_OK, forrest_transaction_get_for_update(it, T("job1"), &value));
+    CHECK(held_is(value, T("kept")));
+    value = JUNK;
+    ANSWERS(FORREST_NOT_FOUND, forrest_transaction_get_for_update(it, T("job2"), &value));
+    CHECK(value == NULL);
+    ANSWERS(FORREST_OK, forrest_transaction_set_lock_wait(other, 1));
+    ANSWERS(FORREST_BUSY, forrest_transaction_lock(other, T("job1")));
+    CHECK(strstr(forrest_error_message(), "has held a lock"));
+    ANSWERS(FORREST_OK, forrest_transaction_rollback(it));
+    ANSWERS(FORREST_OK, forrest_transaction_lock(other, T("job1")));
+    ANSWERS(FORREST_OK, forrest_transaction_delete(other, T("job1")));
+    ANSWERS(FORREST_OK, forrest_transaction_commit(other));
+    CHECK(has_not(db, T("job1")));
+    ANSWERS(FORREST_OK, forrest_transaction_destroy(it));
+    ANSWERS(FORREST_OK, forrest_transaction_destroy(other));
+}
+
 static void reading_and_changing(forrest_db *db) {
     forrest_transaction *it;
     forrest_value *value;
@@ -227,6 +307,7 @@ int main(int argc, char **argv) {
     forrest_db *db;
     ANSWERS(FORREST_OK, forrest_open(argv[1], &db));
     reading_and_changing(db);
+    ranges_locks_and_savepoints(db);
     conflicts(db);
     failures(db);
     keyspaces(db);

@@ -160,6 +160,17 @@ void together(forrest::Db &db) {
     transaction.erase("t");
     transaction.add("n", 1);
     transaction.on(other).set("t", "there");
+    transaction.set("q 1", "a");
+    const uint64_t savepoint = transaction.savepoint();
+    transaction.set("q 2", "b");
+    transaction.rollback_to(savepoint);
+    transaction.range("q ", "r");
+    const auto first = transaction.next();
+    CHECK(first && first->first == "q 1" && first->second == "a" && !transaction.next() && !transaction.prev());
+    transaction.lock_wait(std::chrono::milliseconds(5));
+    transaction.lock("q");
+    CHECK(*transaction.get_for_update("q 1") == "a");
+    transaction.erase_range("q ", "r");
     CHECK(transaction.commit() && !db.contains("t") && *other.get("t") == "there" && db.add("n", 0) == 4);
 
     CHECK((db.keyspaces() == std::vector<string>{"default", "other"}) && db.drop_keyspace("other"));

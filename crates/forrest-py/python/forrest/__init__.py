@@ -33,7 +33,7 @@ from ._errors import (
     StoppedError,
     UnsupportedError,
 )
-from ._forrest import Batch, Range, Transaction, __version__
+from ._forrest import Batch, Range, Transaction, TransactionRange, __version__
 from ._mapping import SortedMapping
 from ._typed import TypedKeyspace, TypedView
 from .codecs import Codec
@@ -58,6 +58,7 @@ __all__ = [
     "Snapshot",
     "StoppedError",
     "Transaction",
+    "TransactionRange",
     "TypedKeyspace",
     "TypedView",
     "UnsupportedError",
@@ -121,7 +122,7 @@ class Keyspace(_forrest.Keyspace, View, MutableMapping[bytes, bytes]):
         return Batch(self, durability=durability)
 
     def transaction(self, *, durability: Literal["memory", "buffered", "sync"] | None = None) -> Transaction:
-        """Reads and changes that happen at one instant, when the with block ends, if the values that were read are unchanged then.
+        """Reads and changes that happen at one instant, when the with block ends, if what was read is unchanged then.
         Otherwise nothing is changed, and ConflictError is raised:
 
         >>> import forrest
@@ -144,7 +145,7 @@ class Keyspace(_forrest.Keyspace, View, MutableMapping[bytes, bytes]):
         """Calls a function with a transaction, commits it, and returns the result of the function. After a conflict the function is
         called again; after 1,000 conflicts, ConflictError is raised.
 
-        If the function raises an exception, nothing is changed. The exception is passed on if all values that the
+        If the function raises an exception, nothing is changed. The exception is passed on if everything that the
         function had read existed at one instant; otherwise the function is called again.
 
         >>> import forrest

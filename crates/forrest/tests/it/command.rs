@@ -14,6 +14,7 @@
 //! park NAME
 //! close NAME                                      keys (of all keyspaces, by `stats`)
 //! sync   compact   verify                         reopen SET
+//! take ENDS COUNT BOUNDS (a transaction that reads at most COUNT pairs and deletes them)
 //! ```
 //!
 //! ENDS are the ends from which pairs are taken, repeatedly for `scan`, once for `step`: `f`, `b`, `ffb`.
@@ -74,6 +75,7 @@ pub(crate) enum Command {
     Move(String, Move),
     Park(String),
     Close(String),
+    Take { keyspace: Option<String>, ends: String, count: usize, bounds: Bounds },
     Keys,
     Sync,
     Compact,
@@ -195,6 +197,12 @@ impl Command {
             b"cursor" => Command::Cursor(name_of(words.next("a name")?)?, at),
             b"park" => Command::Park(name_of(words.next("a name")?)?),
             b"close" => Command::Close(name_of(words.next("a name")?)?),
+            b"take" => Command::Take {
+                keyspace: at.keyspace,
+                ends: name_of(words.next("ends")?)?,
+                count: count_of(words.next("a count")?)?,
+                bounds: bounds_of(&mut words)?,
+            },
             b"keys" => Command::Keys,
             b"sync" => Command::Sync,
             b"compact" => Command::Compact,
@@ -302,6 +310,10 @@ impl fmt::Display for Command {
             }
             Command::Park(name) => write!(f, "park {name}"),
             Command::Close(name) => write!(f, "close {name}"),
+            Command::Take { keyspace, ends, count, bounds } => {
+                let at = Target { snapshot: None, keyspace: keyspace.clone() };
+                write!(f, "{at}take {ends} {count}{}", show_bounds(bounds))
+            }
             Command::Keys => f.write_str("keys"),
             Command::Sync => f.write_str("sync"),
             Command::Compact => f.write_str("compact"),

@@ -242,6 +242,12 @@ impl Generator {
             }
             980..985 => Command::Park(self.name()),
             985..990 => Command::Close(self.name()),
+            990..996 => Command::Take {
+                keyspace: self.keyspace(),
+                ends: self.ends(),
+                count: 1 + self.random.below(8),
+                bounds: self.bounds(),
+            },
             _ => Command::Keys,
         }
     }

@@ -25,6 +25,12 @@ fn op() -> impl Strategy<Value = Op> {
             new
         }),
         (bytes(), optional()).prop_map(|(start, end)| Op::DeleteRange { start, end }),
+        (bytes(), optional(), proptest::collection::vec((bytes(), bytes()), 0..4)).prop_map(
+            |(start, end, expected)| {
+                let Op::CompareRange { pairs, .. } = Op::compare_range(.., expected) else { unreachable!() };
+                Op::CompareRange { start, end, pairs }
+            }
+        ),
     ]
 }
 
@@ -121,7 +127,15 @@ fn errors_say_where_and_what() {
     let cases = [
         ("", "column 1: expected an operation, found the end of the line"),
         ("  ", "column 3: expected an operation, found the end of the line"),
-        ("put a b", "column 1: expected set, delete, add, compare-and-swap or delete-range, found put"),
+        (
+            "compare-range a",
+            "column 16: expected the key before which the range ends, or -, found the end of the line",
+        ),
+        ("compare-range a - k", "column 20: expected the value of this key, found the end of the line"),
+        (
+            "put a b",
+            "column 1: expected set, delete, add, compare-and-swap, delete-range or compare-range, found put",
+        ),
         ("set a", "column 6: expected a value, found the end of the line"),
         ("set a b c", "column 9: expected the end of the line, found `c`"),
         ("\tset \"a", "column 8: expected a closing quote, found the end of the line"),

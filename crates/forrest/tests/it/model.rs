@@ -438,6 +438,20 @@ impl Model {
                 let (iteration, cursor) = (self.iterations.remove(name), self.cursors.remove(name));
                 Some(ok_if(iteration.is_some() || cursor.is_some()))
             }
+            Command::Take { keyspace, ends, count, bounds } => {
+                let space = self.keyspace(keyspace.as_deref());
+                let mut pairs = self.pairs(Some(space), None, bounds);
+                let ends = ends.chars().cycle().take(*count);
+                let taken: Vec<(Vec<u8>, Value)> = ends
+                    .map_while(|end| if end == 'f' { pairs.next() } else { pairs.next_back() })
+                    .map(|(key, value)| (key.clone(), value))
+                    .collect();
+                drop(pairs);
+                let ops: Vec<Op> = taken.iter().map(|(key, _)| Op::Delete { key: key.clone() }).collect();
+                let ops: Vec<_> = ops.iter().map(|op| (space, op)).collect();
+                self.apply(&ops).expect("a delete succeeds");
+                Some(taken.iter().map(|(key, value)| show_pair(key, value)).collect())
+            }
             Command::Keys => {
                 let all = (Bound::Unbounded, Bound::Unbounded);
                 let keys: usize =

@@ -2,8 +2,8 @@
 
 use crate::command::{Bounds, Command, Move, Target, show_mismatch, show_optional, show_pair};
 use forrest::{
-    Cursor, Db, Entry, Error, ErrorKind, KeyRange, Keyspace, Outcome, Range, Snapshot, Swap, View,
-    WriteBatch, Written,
+    Cursor, Db, Entry, Error, ErrorKind, KeyRange, Keyspace, Outcome, Range, RangeCursor, Snapshot, Swap,
+    View, WriteBatch, Written,
 };
 use std::collections::HashMap;
 use std::ops::{Bound, ControlFlow};
@@ -232,6 +232,22 @@ impl World {
             Command::Close(name) => {
                 let (iteration, cursor) = (self.iterations.remove(name), self.cursors.remove(name));
                 Ok(ok_if(iteration.is_some() || cursor.is_some()))
+            }
+            Command::Take { keyspace, ends, count, bounds } => {
+                let space = self.db.keyspace(keyspace.as_deref().unwrap_or("default"))?;
+                self.db.transact(|transaction| {
+                    let draft = transaction.on(&space);
+                    let mut cursor = RangeCursor::new(borrowed(bounds));
+                    let mut shown = Vec::new();
+                    for end in ends.chars().cycle().take(*count) {
+                        let pair = if end == 'f' { cursor.next(draft)? } else { cursor.next_back(draft)? };
+                        let Some((key, value)) = pair else { break };
+                        draft.delete(&key)?;
+                        assert!(!draft.contains(&key)?, "a transaction does not see its own change");
+                        shown.push(show_pair(&key, &value));
+                    }
+                    Ok(shown)
+                })
             }
             Command::Keys => one(self.db.stats()?.keys.to_string()),
             Command::Sync => done(self.db.sync()),

@@ -5,7 +5,7 @@
 //! commands, which contain addresses, stay in this module.
 
 /// The version of the ABI, `LLDS_ABI`.
-pub const ABI: u32 = 6;
+pub const ABI: u32 = 7;
 /// Maximum key length, in bytes.
 pub const KEY_BYTES_MAX: usize = 4096;
 /// Maximum length of a store's name, in bytes.
@@ -27,6 +27,8 @@ pub const SWAP: u8 = 5;
 pub const DELETE_RANGE: u8 = 6;
 /// Reads the pairs of a range.
 pub const SCAN: u8 = 7;
+/// Compares the pairs of a range with the expected ones.
+pub const COMPARE: u8 = 8;
 
 /// No value. A get reports only whether the key exists; a swap deletes the key.
 pub const NO_VALUE: u8 = 0x01;
@@ -47,7 +49,7 @@ pub const DOWN: u8 = 0x40;
 pub const DONE: i32 = 0;
 /// The key was absent.
 pub const ABSENT: i32 = 1;
-/// The key existed, and that or its value was not as expected.
+/// The key existed, and that or its value was not as expected; or a range.
 pub const DIFFERS: i32 = 2;
 /// The range has more pairs.
 pub const MORE: i32 = 3;

@@ -20,7 +20,7 @@ const LAYOUTS: [Layout; 11] = [
 
 /// The numbers of `abi`, by their names in the header.
 fn numbers() -> BTreeMap<String, i128> {
-    let all: [(&str, i128); 36] = [
+    let all: [(&str, i128); 37] = [
         ("ABI", ABI.into()),
         ("KEY_BYTES_MAX", KEY_BYTES_MAX as i128),
         ("NAME_BYTES_MAX", NAME_BYTES_MAX as i128),
@@ -32,6 +32,7 @@ fn numbers() -> BTreeMap<String, i128> {
         ("ADD", ADD.into()),
         ("SWAP", SWAP.into()),
         ("DELETE_RANGE", DELETE_RANGE.into()),
+        ("COMPARE", COMPARE.into()),
         ("SCAN", SCAN.into()),
         ("NO_VALUE", NO_VALUE.into()),
         ("NO_OTHER", NO_OTHER.into()),

@@ -19,6 +19,7 @@ fn changes_come_to_what_they_can_or_to_an_error() {
         Op::Add { key, delta: 1 },
         Op::CompareAndSwap { key, expected: None, new: Some(value) },
         Op::DeleteRange { start: key, end: None },
+        Op::CompareRange { start: key, end: None, pairs: b"" },
     ];
     for (op, status) in ops.iter().flat_map(|op| STATUSES.map(|status| (op, status))) {
         for bytes in [&b""[..], b"seven b", b"eight by", b"nine byte", &[0xFF; 8]] {
@@ -28,6 +29,7 @@ fn changes_come_to_what_they_can_or_to_an_error() {
                 (Op::Delete { .. }, abi::DONE | abi::ABSENT) => true,
                 (Op::Add { .. } | Op::DeleteRange { .. }, abi::DONE) => bytes.len() == 8,
                 (Op::CompareAndSwap { .. }, abi::DONE | abi::ABSENT | abi::DIFFERS) => true,
+                (Op::CompareRange { .. }, abi::DONE | abi::DIFFERS) => true,
                 _ => false,
             };
             assert_eq!(outcome.is_ok(), is_possible, "{op:?} with status {status} and {bytes:?}");

@@ -4,11 +4,16 @@ use crate::disk::Real;
 use crate::disk::simulated::Simulated;
 use crate::{Store, tests::world};
 use forrest_engine::{Durability, Options, Store as _, conformance};
+use std::ops::Range;
 
-/// With memtables and tables so small that there are many of each.
 #[test]
 fn it_conforms_while_tables_are_made() {
-    for seed in 0..15 {
+    conforms(0..15);
+}
+
+/// With memtables and tables so small that there are many of each. Mutants must fail here.
+pub(super) fn conforms(seeds: Range<u64>) {
+    for seed in seeds {
         let options = world::options(Durability::Buffered);
         let store = Store::open_unattended(Simulated::new(), &options).expect("a store");
         conformance::check(
