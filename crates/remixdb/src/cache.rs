@@ -536,13 +536,22 @@ impl Pages {
         page: u32,
         read: impl FnOnce(&mut [u8; page::BYTES]) -> Result<()>,
     ) -> Result<PageRef> {
+        match self.find(page) {
+            Some(kept) => Ok(kept),
+            None => self.miss(page, read),
+        }
+    }
+
+    /// A page, if it is kept.
+    #[inline]
+    pub(crate) fn find(&self, page: u32) -> Option<PageRef> {
         if let (Some(slots), Some(frames)) = (self.slots.get(), &self.cache.frames)
             && let Some(kept) = slots[page as usize].find(|frame| frames.pin(frame))
         {
             self.cache.count_hit();
-            return Ok(PageRef(kept));
+            return Some(PageRef(kept));
         }
-        self.miss(page, read)
+        None
     }
 
     /// Prefetches some bytes of a page if it is kept: a hint before a [get](Pages::get). False if it is not
@@ -568,11 +577,27 @@ impl Pages {
             lock(&self.cache.clock).give_up(claimed);
             return Err(error);
         }
-        let slots = self.slots.get_or_init(|| {
+        Ok(PageRef(self.cache.keep(frames, self.slots(), page, claimed)))
+    }
+
+    /// Keeps a page that was read together with another one, if there is a frame for it. The caller has verified it.
+    pub(crate) fn offer(&self, page: u32, payload: &[u8]) {
+        assert!(page < self.count, "page {page} of {}", self.count);
+        let Some(frames) = &self.cache.frames else { return };
+        if self.slots()[page as usize].frame().is_none()
+            && let Some(mut claimed) = self.cache.claim(frames)
+        {
+            claimed[..page::PAYLOAD].copy_from_slice(payload);
+            drop(self.cache.keep(frames, self.slots(), page, claimed));
+        }
+    }
+
+    /// A slot for each page.
+    fn slots(&self) -> &Arc<[Slot]> {
+        self.slots.get_or_init(|| {
             self.share.set(self.count as usize * size_of::<Slot>());
             (0..self.count).map(|_| Slot::default()).collect()
-        });
-        Ok(PageRef(self.cache.keep(frames, slots, page, claimed)))
+        })
     }
 
     /// Memory of the slots, in bytes.
