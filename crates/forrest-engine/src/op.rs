@@ -68,7 +68,7 @@ pub enum Op<B = Vec<u8>> {
         start: B,
         /// The first key after the range; `None` means no end.
         end: Option<B>,
-        /// The expected pairs, as [`pairs`](crate::pairs) encodes them.
+        /// The expected pairs, as [`pairs`] encodes them.
         pairs: B,
     },
 }
@@ -345,7 +345,7 @@ impl<'v> Op<&'v [u8]> {
     ///
     /// # Errors
     /// `InvalidArgument` if [`Op::Add`] meets a value that is not 8 bytes long, or the sum overflows; and for
-    /// [`Op::CompareRange`], which is not about one key: [`Comparison`](crate::pairs::Comparison) decides it.
+    /// [`Op::CompareRange`], which is not about one key: [`Comparison`] decides it.
     ///
     /// ```
     /// use forrest::{Effect, Op, Outcome};

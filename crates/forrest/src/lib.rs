@@ -103,7 +103,7 @@ pub use forrest_engine::options::{
 pub use forrest_engine::{
     Capabilities, Capability, Compression, DEFAULT_KEYSPACE, Durability, Effect, Error, ErrorKind, KeyRange,
     MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES, Numa, Op, Outcome, Pages, Result,
-    Stats, Swap, Value, Written, line, prefix_end,
+    Stats, Swap, Value, Written, line, pairs, prefix_end,
 };
 pub use ingest::Ingest;
 pub use keyspace::Keyspace;

@@ -15,7 +15,7 @@ use crate::raw::{self as llds, Attach, abi};
 use crate::wire::{self, Answer, Answers, Head, Ops, nonsense};
 use forrest_engine::bounds::clamp_to;
 use forrest_engine::chunk::COPIED_VALUE_BYTES;
-use forrest_engine::pairs::Pairs;
+use forrest_engine::pairs::{PAIR_BYTES, Pairs};
 use forrest_engine::{
     Capabilities, Capability, Chunk, DEFAULT_KEYSPACE, Direction, Durability, Error, Filled, Op, Options,
     Outcome, Result, Stats, Swap, Value, Written,
@@ -158,12 +158,15 @@ impl Store {
         match *op {
             Op::DeleteRange { .. } => Ok(()),
             Op::CompareRange { pairs, .. } => {
-                Pairs::new(pairs).try_for_each(|(key, _)| check_key(key))?;
-                let (bytes, most) = (wire::compared_bytes(pairs), self.0.value_bytes_max);
-                if bytes > most {
-                    return Err(Error::limit("comparison of a range", "bytes of pairs", bytes, most));
-                }
-                Ok(())
+                let most = self.0.value_bytes_max;
+                Pairs::new(pairs).try_for_each(|(key, value)| {
+                    check_key(key)?;
+                    let bytes = wire::pair_bytes(key, value);
+                    if bytes > most {
+                        return Err(Error::limit("pair of a range that is compared", "bytes", bytes, most));
+                    }
+                    Ok(())
+                })
             }
             Op::Delete { key } | Op::Add { key, .. } => check_key(key),
             Op::Set { key, value } => check_key(key).and_then(|()| self.check_value(value)),
@@ -217,6 +220,12 @@ impl Store {
 
     /// Makes one change.
     pub(crate) fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
+        if matches!(op, Op::CompareRange { .. }) {
+            return Ok(Outcome::ComparedRange(match self.write_all([op].into_iter(), None)? {
+                Written::Mismatch { found, .. } => Swap::Mismatch(found),
+                _ => Swap::Done,
+            }));
+        }
         self.check_writable()?;
         self.check(&op)?;
         // A range of any length is deleted as a whole or not at all.
@@ -260,12 +269,22 @@ impl Store {
         let mut list = Vec::new();
         for (at, op) in changes.enumerate() {
             self.check(&op).map_err(|error| error.at_op(at))?;
-            push(ops, &op);
+            match op {
+                Op::CompareRange { start, end, pairs } => {
+                    compare_in_pieces((start, end), pairs, self.0.value_bytes_max, |piece| {
+                        push(ops, &piece);
+                        list.push((at, piece));
+                    });
+                }
+                _ => {
+                    push(ops, &op);
+                    list.push((at, op));
+                }
+            }
             if ops.bytes().len() > abi::ATOMIC_BYTES_MAX {
                 let (bytes, most) = (ops.bytes().len(), abi::ATOMIC_BYTES_MAX);
                 return Err(Error::limit("batch with its framing", "bytes", bytes, most));
             }
-            list.push(op);
         }
         if list.is_empty() {
             return Ok(Written::Applied);
@@ -276,12 +295,12 @@ impl Store {
         if done_bytes == ops.bytes().len() {
             return Ok(Written::Applied);
         }
-        let Some(op) = list.get(done) else {
+        let Some((at, op)) = list.get(done) else {
             return Err(nonsense("more operations were done than requested"));
         };
         let answer = answers.next()?;
-        match self.outcome(op, &answer).map_err(|error| error.at_op(done))?.mismatch() {
-            Some(found) => Ok(Written::Mismatch { op: done, found }),
+        match self.outcome(op, &answer).map_err(|error| error.at_op(*at))?.mismatch() {
+            Some(found) => Ok(Written::Mismatch { op: *at, found }),
             None => Err(nonsense("a batch was not applied, but no operation failed")),
         }
     }
@@ -514,6 +533,27 @@ fn user(_: &Attach<'_>, _: bool) -> Result<llds::Result<llds::RawStore>> {
 pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     let most = abi::KEY_BYTES_MAX;
     if key.len() > most { Err(Error::limit("key", "bytes", key.len(), most)) } else { Ok(()) }
+}
+
+/// Divides the comparison of a range into comparisons whose pairs take at most `most` bytes, as a value may. REQUIRES: no
+/// pair takes more.
+fn compare_in_pieces<'p>(
+    (start, end): (&'p [u8], Option<&'p [u8]>),
+    pairs: &'p [u8],
+    most: usize,
+    mut piece: impl FnMut(Op<&'p [u8]>),
+) {
+    let (mut start, mut begin, mut at, mut bytes) = (start, 0, 0, 0);
+    for (key, value) in Pairs::new(pairs) {
+        let more = wire::pair_bytes(key, value);
+        if bytes + more > most {
+            piece(Op::CompareRange { start, end: Some(key), pairs: &pairs[begin..at] });
+            (start, begin, bytes) = (key, at, 0);
+        }
+        bytes += more;
+        at += PAIR_BYTES + key.len() + value.len();
+    }
+    piece(Op::CompareRange { start, end, pairs: &pairs[begin..at] });
 }
 
 /// Appends a change to a run. REQUIRES: its lengths have been checked.

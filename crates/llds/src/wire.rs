@@ -74,7 +74,7 @@ impl Ops {
 
     /// Appends a comparison of a range with pairs, which are encoded as in `forrest-engine`.
     pub(super) fn push_compare(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, pairs: &[u8]) {
-        let mut expected = Vec::with_capacity(compared_bytes(pairs));
+        let mut expected = Vec::new();
         for (key, value) in pairs::Pairs::new(pairs) {
             expected.extend_from_slice(&(key.len() as u32).to_ne_bytes());
             expected.extend_from_slice(&(value.len() as u32).to_ne_bytes());
@@ -101,10 +101,9 @@ impl Ops {
     }
 }
 
-/// Bytes of the pairs of a comparison as the engine reads them.
-pub(super) fn compared_bytes(pairs: &[u8]) -> usize {
-    let bytes = |(key, value): (&[u8], &[u8])| (PAIR_BYTES + key.len() + value.len()).next_multiple_of(ALIGN);
-    pairs::Pairs::new(pairs).map(bytes).sum()
+/// Bytes of a pair as the engine has it.
+pub(super) fn pair_bytes(key: &[u8], value: &[u8]) -> usize {
+    (PAIR_BYTES + key.len() + value.len()).next_multiple_of(ALIGN)
 }
 
 /// The error for an invalid answer.

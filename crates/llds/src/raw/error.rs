@@ -103,10 +103,10 @@ mod tests {
         let error = Error::system("open /dev/llds", libc::EACCES);
         assert_eq!(error.to_string(), "cannot open /dev/llds: Permission denied (os error 13)");
         assert_eq!((error.what(), error.number()), ("open /dev/llds", Some(libc::EACCES)));
-        let error = Error::version("use /dev/llds", 7);
+        let error = Error::version("use /dev/llds", 8);
         assert_eq!(
             error.to_string(),
-            "cannot use /dev/llds: the module has version 7 of its interface, and this library version 6"
+            "cannot use /dev/llds: the module has version 8 of its interface, and this library version 7"
         );
         let error = Error::nonsense("do a run of operations", "it is longer than its buffer");
         assert!(error.to_string().ends_with("invalid answer: it is longer than its buffer"));

@@ -73,3 +73,30 @@ fn it_conforms() {
         forrest_engine::conformance::check(&store, seed, 400, |_| {});
     }
 }
+
+/// Each piece has a part of the range and its pairs, and together they have all of it.
+#[test]
+fn a_long_comparison_is_done_in_pieces() {
+    let mut pairs = Vec::new();
+    for key in 0..10_u8 {
+        forrest_engine::pairs::push(&mut pairs, &[b'k', key], &[key; 6]);
+    }
+    // A pair takes 16 bytes in the engine.
+    for (most, expected) in [(16, 10), (31, 10), (32, 5), (48, 4), (159, 2), (160, 1), (1000, 1)] {
+        let mut pieces = Vec::new();
+        compare_in_pieces((b"a", Some(b"z")), &pairs, most, |piece| pieces.push(piece));
+        assert_eq!(pieces.len(), expected, "{most}");
+        let mut all = Vec::new();
+        let mut from = &b"a"[..];
+        for piece in pieces {
+            let Op::CompareRange { start, end, pairs } = piece else { unreachable!("it compares") };
+            assert_eq!(start, from);
+            assert!(forrest_engine::pairs::check(pairs, start, end).is_ok());
+            (from, all) = (end.expect("an end"), [&all[..], pairs].concat());
+        }
+        assert_eq!((from, all), (&b"z"[..], pairs.clone()));
+    }
+    let mut pieces = 0;
+    compare_in_pieces((b"a", None), &[], 1, |_| pieces += 1);
+    assert_eq!(pieces, 1);
+}
