@@ -535,8 +535,8 @@ pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     if key.len() > most { Err(Error::limit("key", "bytes", key.len(), most)) } else { Ok(()) }
 }
 
-/// Divides the comparison of a range into comparisons whose pairs take at most `most` bytes, as a value may. REQUIRES: no
-/// pair takes more.
+/// Divides the comparison of a range into comparisons whose pairs take at most `most` bytes, as a value may. REQUIRES:
+/// no pair takes more.
 fn compare_in_pieces<'p>(
     (start, end): (&'p [u8], Option<&'p [u8]>),
     pairs: &'p [u8],

@@ -232,8 +232,8 @@ fn a_deadlock_is_a_conflict() {
             one.set_lock_wait(Duration::from_secs(600));
             one.lock("b").map(|()| one.commit())
         });
-        // Until the other one waits, this one is refused at once. It must not wait itself: then the other one would close
-        // the circle.
+        // Until the other one waits, this one is refused at once. It must not wait itself: then the other one would
+        // close the circle.
         two.set_lock_wait(Duration::ZERO);
         while !two.lock("a").unwrap_err().to_string().contains("a deadlock") {}
         let conflict = Committed::Conflict { keyspace: "default".into(), key: b"a".to_vec() };
