@@ -11,7 +11,7 @@ use crate::chunk::{Chunk, Filled, Goto};
 use crate::contract::{Cursor, Keyspace, Snapshot, Store, View};
 use crate::error::{ErrorKind, Result};
 use crate::op::{Effect, Op, Outcome, Swap, Written};
-use crate::options::DEFAULT_KEYSPACE;
+use crate::options::{Compression, DEFAULT_KEYSPACE};
 use crate::pairs::Pairs;
 use crate::stats::Capability;
 use forrest_base::random::Random;
@@ -63,6 +63,7 @@ pub fn check<S: Store>(store: &S, seed: u64, steps: usize, mut between: impl FnM
             8..11 => check.batch(&at),
             11..18 => check.read(&at),
             18 if check.random.below(4) > 0 => check.snapshot(&at),
+            18 if check.random.below(4) == 0 => check.compress(&at),
             18 => check.ingest(&at),
             _ => check.come_and_go(&at),
         }
@@ -154,6 +155,20 @@ impl<S: Store> Check<S> {
             self.spaces[number].1.extend(pairs);
         }
         self.all(at);
+    }
+
+    /// Chooses a compression, which changes nothing that can be read.
+    fn compress(&mut self, at: &str) {
+        let (keyspace, _) = &self.spaces[self.random.below(self.spaces.len())];
+        let method = if self.random.below(3) == 0 { Compression::None } else { Compression::Lz4 };
+        let chosen = keyspace.set_compression(method);
+        if method == Compression::None || self.store.capabilities().has(Capability::Compression) {
+            chosen.unwrap_or_else(|error| panic!("{at}: {error}"));
+            assert_eq!(keyspace.compression(), method, "{at}");
+        } else {
+            let refused = chosen.expect_err("it cannot compress");
+            assert_eq!(refused.kind(), ErrorKind::Unsupported, "{at}: {refused}");
+        }
     }
 
     fn read(&mut self, at: &str) {

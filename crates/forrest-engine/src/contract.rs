@@ -8,7 +8,7 @@ use crate::chunk::{Chunk, Filled, Goto};
 use crate::error::{Error, Result};
 use crate::ingest::Ingest;
 use crate::op::{Op, Outcome, Written};
-use crate::options::{Durability, OptionChanges};
+use crate::options::{Compression, Durability, OptionChanges};
 use crate::stats::{Capabilities, Stats};
 use forrest_index::{Direction, Value};
 use std::marker::PhantomData;
@@ -181,6 +181,23 @@ pub trait Keyspace: Clone + Send + Sync + 'static {
     /// `Unsupported` if the engine has none; `InvalidArgument` if the keyspace was dropped; `OutOfSpace`; `Stopped`.
     fn ingest(&self) -> Result<Box<dyn Ingest>> {
         Err(Error::unsupported("an ingest into this home: it takes pairs one by one, or in batches"))
+    }
+
+    /// The compression of the tables that it gets from now on.
+    fn compression(&self) -> Compression {
+        Compression::None
+    }
+
+    /// Changes that. Tables that are there stay as they are. Durable when it returns.
+    ///
+    /// # Errors
+    /// `Unsupported` if the engine or this build of it does not have it; `InvalidArgument` if the keyspace was dropped;
+    /// `Io`; `OutOfSpace`; `Stopped`.
+    fn set_compression(&self, method: Compression) -> Result<()> {
+        match method {
+            Compression::None => Ok(()),
+            _ => Err(Error::unsupported(format!("compression {method}: only stores on disk have it"))),
+        }
     }
 
     /// Rewrites what the store has of a range, so that it takes the least space: from `start` up to but not including

@@ -12,7 +12,7 @@
 //! | op.rs | [`Op`], [`Outcome`]: the alphabet of changes, and what each does to a key |
 //! | pairs.rs | pairs as one byte string, and the comparison of a range with them |
 //! | bounds.rs | [`KeyRange`], [`prefix_end`] |
-//! | options.rs | [`Options`], [`Durability`] |
+//! | options.rs | [`Options`], [`Durability`], [`Compression`] |
 //! | stats.rs | [`Stats`], [`Capabilities`] |
 //! | error.rs | [`Error`] |
 //!
@@ -46,6 +46,7 @@ pub use forrest_index::{Direction, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use ingest::Ingest;
 pub use op::{Effect, Op, Outcome, Swap, Written, half_open};
 pub use options::{
-    DEFAULT_KEYSPACE, Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, Numa, OptionChanges, Options, Pages,
+    Compression, DEFAULT_KEYSPACE, Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, Numa, OptionChanges,
+    Options, Pages,
 };
 pub use stats::{Capabilities, Capability, Stats};

@@ -3,7 +3,9 @@
 //! Users set the options with the builder of the crate `forrest`, whose methods document them.
 
 use crate::error::{Error, Result};
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use forrest_machine::pages;
@@ -25,6 +27,59 @@ pub enum Durability {
     Buffered,
     /// The device reported it stored, with all that came before it. It survives power loss.
     Sync,
+}
+
+/// How tables on disk are compressed.
+///
+/// ```
+/// use forrest::Compression;
+/// assert_eq!("lz4".parse::<Compression>()?, Compression::Lz4);
+/// assert_eq!(Compression::Zstd.as_str(), "zstd");
+/// assert!("gzip".parse::<Compression>().unwrap_err().message().contains("none, lz4 or zstd"));
+/// # Ok::<(), forrest::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// With LZ4: half of the space for most text, a tenth to a third of the time of Zstandard.
+    Lz4,
+    /// With Zstandard: a third less space than with LZ4. Only in builds with the feature `zstd`.
+    Zstd,
+}
+
+impl Compression {
+    /// All of them.
+    pub const ALL: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
+
+    /// Its name: `none`, `lz4` or `zstd`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Compression::None => "none",
+            Compression::Lz4 => "lz4",
+            Compression::Zstd => "zstd",
+        }
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Compression {
+    type Err = Error;
+
+    /// # Errors
+    /// `InvalidArgument` for another name.
+    fn from_str(name: &str) -> Result<Compression> {
+        let found = Compression::ALL.into_iter().find(|method| method.as_str() == name);
+        found
+            .ok_or_else(|| Error::invalid(format!("compression is \"{name}\"; it must be none, lz4 or zstd")))
+    }
 }
 
 /// How a store is opened. An engine uses those options that concern it.
@@ -52,6 +107,8 @@ pub struct Options {
     pub table_bytes: u64,
     /// Whether a REMIX has hash tags.
     pub tags: bool,
+    /// How tables of the default keyspace are compressed from now on. `None` leaves it as it is.
+    pub compression: Option<Compression>,
     /// Maximum number of threads that write and merge tables.
     pub workers: Option<usize>,
     /// The processors that these threads run on; empty for all.
@@ -112,6 +169,7 @@ impl Default for Options {
             cache_bytes: DEFAULT_CACHE_BYTES,
             table_bytes: DEFAULT_TABLE_BYTES,
             tags: true,
+            compression: None,
             workers: None,
             worker_cpus: Vec::new(),
             open_files: None,

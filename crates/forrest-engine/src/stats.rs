@@ -36,6 +36,8 @@ pub struct Stats {
     pub tables: u64,
     /// Bytes of all tables.
     pub table_bytes: u64,
+    /// Bytes that these tables would take without compression.
+    pub table_plain_bytes: u64,
     /// Bytes of memory that hold data read from tables.
     pub cache_bytes: u64,
     /// Of the memory that the cache has taken from the operating system, bytes on explicit huge pages.
@@ -70,7 +72,7 @@ impl Stats {
     }
 
     /// Name, value and unit of each figure, in the table's order.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 18] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 19] {
         [
             ("keys", self.keys, ""),
             ("keyspaces", self.keyspaces, ""),
@@ -83,6 +85,7 @@ impl Stats {
             ("on plain pages", self.plain_bytes(), "bytes"),
             ("tables on disk", self.tables, ""),
             ("in tables", self.table_bytes, "bytes"),
+            ("without compression", self.table_plain_bytes, "bytes"),
             ("cached", self.cache_bytes, "bytes"),
             ("cache, explicit huge pages", self.cache_explicit_huge_bytes, "bytes"),
             ("cache, transparent ones", self.cache_transparent_huge_bytes, "bytes"),
@@ -153,11 +156,13 @@ pub enum Capability {
     Compact,
     /// `Keyspace::ingest`.
     Ingest,
+    /// Compressed tables.
+    Compression,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Capability; 12] = [
+    pub const ALL: [Capability; 13] = [
         Capability::Iteration,
         Capability::Batches,
         Capability::Snapshots,
@@ -170,6 +175,7 @@ impl Capability {
         Capability::Verify,
         Capability::Compact,
         Capability::Ingest,
+        Capability::Compression,
     ];
 
     /// Its description in words.
@@ -187,6 +193,7 @@ impl Capability {
             Capability::Verify => "verify",
             Capability::Compact => "compact",
             Capability::Ingest => "ingest of sorted pairs",
+            Capability::Compression => "compressed tables",
         }
     }
 }

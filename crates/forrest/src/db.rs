@@ -103,6 +103,10 @@ impl Db {
 
     pub(crate) fn new(store: engine::Store, options: &Options, sizes: Sizes) -> Result<Db> {
         let default = Keyspace::new(store.keyspace(DEFAULT_KEYSPACE)?);
+        // On disk it is chosen already. Other homes refuse it.
+        if let Some(compression) = options.compression.filter(|_| !options.read_only) {
+            default.set_compression(compression)?;
+        }
         let (ops_max, bytes_max) = (options.batch_ops_max.into(), options.batch_bytes_max.into());
         let batches = Arc::new(BatchLimits { ops_max, bytes_max });
         let locks = Arc::new(Locks::default());

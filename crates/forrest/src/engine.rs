@@ -215,6 +215,18 @@ macro_rules! homes {
                 }
             }
 
+            fn compression(&self) -> Compression {
+                match self {
+                    $($(#[$if])* Keyspace::$home(keyspace) => keyspace.compression(),)+
+                }
+            }
+
+            fn set_compression(&self, method: Compression) -> Result<()> {
+                match self {
+                    $($(#[$if])* Keyspace::$home(keyspace) => keyspace.set_compression(method),)+
+                }
+            }
+
             fn ingest(&self) -> Result<Box<dyn contract::Ingest>> {
                 match self {
                     $($(#[$if])* Keyspace::$home(keyspace) => keyspace.ingest(),)+

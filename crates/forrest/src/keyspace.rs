@@ -6,7 +6,7 @@
 use crate::engine;
 use crate::ingest::Ingest;
 use crate::view::View;
-use forrest_engine::{KeyRange, Keyspace as _, Op, Outcome, Result, Swap, Value, prefix_end};
+use forrest_engine::{Compression, KeyRange, Keyspace as _, Op, Outcome, Result, Swap, Value, prefix_end};
 use std::fmt;
 use std::ops::Deref;
 
@@ -263,6 +263,38 @@ impl Keyspace {
     /// ```
     pub fn ingest(&self) -> Result<Ingest> {
         self.space.ingest().map(Ingest::new)
+    }
+
+    /// The compression of the tables that the keyspace gets from now on: that which was chosen for it, or else that of
+    /// the default keyspace.
+    pub fn compression(&self) -> Compression {
+        self.space.compression()
+    }
+
+    /// Chooses how the tables that the keyspace gets from now on are compressed. Tables that are there stay as they are
+    /// until they are merged, or until [`Db::compact`](crate::Db::compact). The store remembers the choice; it is
+    /// durable when the call returns. A keyspace without one follows the default keyspace, whose choice is
+    /// [`Builder::compression`](crate::Builder::compression) as well. Of a keyspace that was just made, everything
+    /// before is written to tables first.
+    ///
+    /// # Errors
+    /// `Unsupported` in memory and in the kernel for all but [`Compression::None`], for [`Compression::Zstd`] in a
+    /// build without the feature `zstd`, and in a store that is only read; `InvalidArgument` if the keyspace was
+    /// dropped; `Io`; `OutOfSpace`; `Stopped`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::{Compression, Db};
+    /// let db = Db::open(path)?;
+    /// let events = db.keyspace("events")?;
+    /// events.set_compression(Compression::Lz4)?;
+    /// assert_eq!((db.compression(), events.compression()), (Compression::None, Compression::Lz4));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_compression(&self, compression: Compression) -> Result<()> {
+        self.space.set_compression(compression)
     }
 
     /// Merges the tables that may have keys of a range, and first writes the memtables to tables. Afterwards the range

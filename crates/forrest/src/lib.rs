@@ -101,7 +101,7 @@ pub use forrest_engine::options::{
     DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES,
 };
 pub use forrest_engine::{
-    Capabilities, Capability, DEFAULT_KEYSPACE, Durability, Effect, Error, ErrorKind, KeyRange,
+    Capabilities, Capability, Compression, DEFAULT_KEYSPACE, Durability, Effect, Error, ErrorKind, KeyRange,
     MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES, Numa, Op, Outcome, Pages, Result,
     Stats, Swap, Value, Written, line, prefix_end,
 };

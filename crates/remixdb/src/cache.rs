@@ -568,11 +568,27 @@ impl Pages {
             lock(&self.cache.clock).give_up(claimed);
             return Err(error);
         }
-        let slots = self.slots.get_or_init(|| {
+        Ok(PageRef(self.cache.keep(frames, self.slots(), page, claimed)))
+    }
+
+    /// Keeps a page that was read together with another one, if there is a frame for it. The caller has verified it.
+    pub(crate) fn offer(&self, page: u32, payload: &[u8]) {
+        assert!(page < self.count, "page {page} of {}", self.count);
+        let Some(frames) = &self.cache.frames else { return };
+        if self.slots()[page as usize].frame().is_none()
+            && let Some(mut claimed) = self.cache.claim(frames)
+        {
+            claimed[..page::PAYLOAD].copy_from_slice(payload);
+            drop(self.cache.keep(frames, self.slots(), page, claimed));
+        }
+    }
+
+    /// A slot for each page.
+    fn slots(&self) -> &Arc<[Slot]> {
+        self.slots.get_or_init(|| {
             self.share.set(self.count as usize * size_of::<Slot>());
             (0..self.count).map(|_| Slot::default()).collect()
-        });
-        Ok(PageRef(self.cache.keep(frames, slots, page, claimed)))
+        })
     }
 
     /// Memory of the slots, in bytes.

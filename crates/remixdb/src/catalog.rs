@@ -1,16 +1,21 @@
 //! The catalogue: which keyspaces there are. A name is used by one keyspace at a time, an identifier by one ever.
 
-use forrest_engine::{Error, Result};
+use crate::compression;
+use forrest_engine::{Compression, DEFAULT_KEYSPACE, Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// A keyspace, as its handles and the catalogue share it.
 pub(crate) struct Space {
     pub(crate) id: u32,
     pub(crate) name: Arc<str>,
     dropped: AtomicBool,
+    /// The number of the compression that was chosen for it, or `NO_CHOICE`.
+    compression: AtomicU8,
 }
+
+const NO_CHOICE: u8 = u8::MAX;
 
 /// Keyspaces by name. Never changed; a change makes another catalogue.
 #[derive(Clone, Default)]
@@ -40,7 +45,27 @@ impl Space {
     }
 }
 
+impl Space {
+    /// The compression that was chosen for it; `None` if that of the default keyspace applies.
+    pub(crate) fn chosen(&self) -> Option<Compression> {
+        // ORDERING: no other data depends on it.
+        compression::of_number(self.compression.load(Ordering::Relaxed).into())
+    }
+
+    /// Sets the compression of its tables from now on.
+    pub(crate) fn choose(&self, method: Compression) {
+        self.compression.store(compression::number(method), Ordering::Relaxed);
+    }
+}
+
 impl Catalog {
+    /// The compression of a keyspace's tables.
+    pub(crate) fn compression(&self, id: u32) -> Compression {
+        let own = self.spaces.values().find(|space| space.id == id).and_then(|space| space.chosen());
+        let default = || self.get(DEFAULT_KEYSPACE).and_then(|space| space.chosen());
+        own.or_else(default).unwrap_or_default()
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<Space>> {
         self.spaces.get(name)
     }
@@ -63,7 +88,12 @@ impl Catalog {
             return false;
         }
         let name: Arc<str> = name.into();
-        let space = Space { id, name: name.clone(), dropped: AtomicBool::new(false) };
+        let space = Space {
+            id,
+            name: name.clone(),
+            dropped: AtomicBool::new(false),
+            compression: AtomicU8::new(NO_CHOICE),
+        };
         self.spaces.insert(name, Arc::new(space));
         self.next = self.next.max(next);
         true

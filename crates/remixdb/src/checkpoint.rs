@@ -68,7 +68,9 @@ impl<D: Disk> Handle<D> {
 /// The files of tables and REMIXes, held open, and the state of the manifest that names them.
 fn shared<D: Disk>(disk: &D, version: &Version<D>, catalog: &Catalog) -> Result<(ManifestState, Shared<D>)> {
     let keyspaces = catalog.spaces.values().map(|space| (space.id, space.name.to_string())).collect();
-    let mut state = ManifestState { keyspaces, next: catalog.next, ..ManifestState::default() };
+    let chosen = catalog.spaces.values().filter_map(|space| Some((space.id, space.chosen()?)));
+    let compression = chosen.collect();
+    let mut state = ManifestState { keyspaces, compression, next: catalog.next, ..ManifestState::default() };
     let mut shared = Shared { tables: Vec::new(), remixes: Vec::new() };
     for (&space, partitions) in version.partitions.iter().filter(|(space, _)| catalog.has(**space)) {
         let of_space = state.partitions.entry(space).or_default();

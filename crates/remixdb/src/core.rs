@@ -449,6 +449,7 @@ impl<D: Disk> Core<D> {
                 keys => keys?,
             };
             stats.table_bytes += partition.file_bytes();
+            stats.table_plain_bytes += partition.plain_bytes();
             stats.tables += partition.tables().len() as u64;
             stats.index_bytes += partition.memory_bytes() as u64;
         }

@@ -46,6 +46,9 @@ fn seal(name: Name, bytes: &mut Vec<u8>) {
         Kind::Table | Kind::Remix => {
             let pages = bytes.len().div_ceil(page::BYTES).max(1);
             bytes.resize(pages * page::BYTES, 0);
+            if name.kind == Kind::Table && table::seal_packed(bytes, name) {
+                return;
+            }
             for (number, bytes) in bytes.chunks_exact_mut(page::BYTES).enumerate() {
                 let is_last = name.kind == Kind::Table && number + 1 == pages;
                 page::seal(bytes, name, number as u64 | if is_last { page::LAST } else { 0 });
@@ -335,6 +338,8 @@ mod tests {
         inputs.extend(
             golden.into_iter().map(|(name, bytes)| (target(name.kind), format!("golden-{name}"), bytes)),
         );
+        let packed = include_bytes!("table/tests/packed.table").to_vec();
+        inputs.push(("table", "packed".to_string(), packed));
         for (name, bytes) in tables() {
             inputs.push(("table", format!("small-{name}"), bytes.clone()));
         }

@@ -106,7 +106,7 @@ impl<D: Disk> Ingest<D> {
         let partitions = version.partitions(self.space.id);
         let next = partitions.partition_point(|partition| *partition.low <= *key);
         Ok(Writing {
-            builder: builder.tagged(store.builder.tags),
+            builder: builder.tagged(store.builder.tags).packed(store.catalog().compression(self.space.id))?,
             end: partitions.get(next).map(|next| next.low.clone()),
             share: store.shared.cache.indexes().take(0),
         })

@@ -27,6 +27,7 @@
 //! | memtable.rs, catalog.rs | the newest changes, in memory; the keyspaces |
 //! | remix/, table/, cache.rs | sorted pairs on disk, and the order over several tables |
 //! | record.rs, page.rs, codec.rs | how bytes are framed and checked |
+//! | compression.rs | how bytes are compressed |
 //! | tasks.rs | what the background does now, for messages |
 //! | pace.rs, rate.rs | how fast writers go, and how fast tables are written |
 //! | current.rs, stripe.rs | a value that is read and replaced; data of which each thread has its own |
@@ -45,6 +46,7 @@ mod catalog;
 mod checkpoint;
 mod codec;
 mod compact;
+mod compression;
 mod core;
 mod current;
 #[cfg(any(test, feature = "simulated"))]

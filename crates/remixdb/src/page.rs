@@ -36,10 +36,15 @@ fn seed(name: Name, number: u64) -> u64 {
     finalize(finalize(name.number.rotate_left(8) ^ u64::from(letter)) ^ number)
 }
 
+/// The checksum of bytes in one place of a file, which the number names.
+pub(crate) fn sum(bytes: &[u8], name: Name, number: u64) -> u64 {
+    xxh3(bytes, seed(name, number))
+}
+
 /// Completes page `number` of a file, whose payload is there.
 pub(crate) fn seal(page: &mut [u8], name: Name, number: u64) {
     assert_eq!(page.len(), BYTES, "a page");
-    let sum = xxh3(&page[..PAYLOAD], seed(name, number));
+    let sum = sum(&page[..PAYLOAD], name, number);
     page[PAYLOAD..].copy_from_slice(&sum.to_le_bytes());
 }
 
@@ -48,12 +53,18 @@ pub(crate) fn seal(page: &mut [u8], name: Name, number: u64) {
 /// # Errors
 /// `Corrupt`.
 pub(crate) fn check(page: &[u8], name: Name, number: u64) -> Result<()> {
+    check_at(page, name, number, (number & !LAST).saturating_mul(BYTES as u64))
+}
+
+/// The same for a page that is at another offset of the file than its number says.
+///
+/// # Errors
+/// `Corrupt`.
+pub(crate) fn check_at(page: &[u8], name: Name, number: u64, offset: u64) -> Result<()> {
     assert_eq!(page.len(), BYTES, "a page");
-    let sum = xxh3(&page[..PAYLOAD], seed(name, number));
-    if page[PAYLOAD..] == sum.to_le_bytes() {
+    if page[PAYLOAD..] == sum(&page[..PAYLOAD], name, number).to_le_bytes() {
         return Ok(());
     }
-    let offset = (number & !LAST).saturating_mul(BYTES as u64);
     Err(disk::damaged(name, offset, "wrong page checksum"))
 }
 

@@ -48,9 +48,13 @@ const WINDOW: usize = 1 << 20;
 /// Where a window cannot be read, it is read in blocks of this size, the unit in which the system reads a device.
 const BLOCK: usize = 4096;
 
-/// The version of the formats of logs and manifests that this build writes, and the oldest one that it reads.
-const VERSION: u32 = 2;
-const VERSION_OLDEST: u32 = 1;
+/// The version of the formats that this build writes, and the oldest one that it reads.
+fn versions(kind: Kind) -> (u32, u32) {
+    match kind {
+        Kind::Log => (2, 1),
+        _ => (3, 1),
+    }
+}
 
 fn magic(kind: Kind) -> [u8; 8] {
     match kind {
@@ -69,7 +73,7 @@ fn seed(name: Name, offset: u64) -> u64 {
 pub(crate) fn header(name: Name, fields: [u64; 4]) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     bytes[..8].copy_from_slice(&magic(name.kind));
-    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[8..12].copy_from_slice(&versions(name.kind).0.to_le_bytes());
     bytes[16..24].copy_from_slice(&name.number.to_le_bytes());
     for (i, field) in fields.iter().enumerate() {
         bytes[24 + 8 * i..32 + 8 * i].copy_from_slice(&field.to_le_bytes());
@@ -96,8 +100,9 @@ fn fields(name: Name, bytes: &[u8]) -> Result<Option<[u64; 4]>> {
         return Ok(None);
     }
     let version = u32::from_le_bytes(bytes[8..12].try_into().expect("4 bytes"));
-    if !(VERSION_OLDEST..=VERSION).contains(&version) {
-        return Err(disk::other_version(name, version, format_args!("{VERSION} and older")));
+    let (newest, oldest) = versions(name.kind);
+    if !(oldest..=newest).contains(&version) {
+        return Err(disk::other_version(name, version, format_args!("{newest} and older")));
     }
     Ok(Some([24, 32, 40, 48].map(|at| word(bytes, at))))
 }

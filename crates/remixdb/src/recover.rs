@@ -22,6 +22,7 @@
 
 use crate::cache::Cache;
 use crate::catalog::Catalog;
+use crate::compression;
 use crate::core::{Core, Order};
 use crate::current::Current;
 use crate::disk::{self, Disk, Hold, Kind, Name};
@@ -445,6 +446,15 @@ fn catalog_of(state: &ManifestState, name: Name) -> Result<Catalog> {
     for (&id, called) in &state.keyspaces {
         if !catalog.add(called, id) {
             return Err(disk::damaged(name, 0, format!("keyspace {id} exists twice")));
+        }
+        if let (Some(&method), Some(space)) = (state.compression.get(&id), catalog.get(called)) {
+            compression::check(method).map_err(|error| {
+                Error::new(
+                    error.kind(),
+                    format!("keyspace \"{}\": {}", called.escape_debug(), error.message()),
+                )
+            })?;
+            space.choose(method);
         }
     }
     Ok(catalog)

@@ -268,6 +268,9 @@ impl<D: Disk> Salvage<'_, D> {
     fn run(&mut self, names: &[Name], manifest: Name, state: &ManifestState) -> Result<()> {
         for (&id, name) in &state.keyspaces {
             let space = self.batch.store.keyspace(name)?;
+            if let Some(&method) = state.compression.get(&id) {
+                self.batch.store.choose_compression(&space, method)?;
+            }
             self.spaces.insert(id, space);
         }
         for (id, partitions) in &state.partitions {
@@ -400,7 +403,7 @@ impl<D: Disk> Salvage<'_, D> {
         table: &Table<D>,
     ) -> Result<()> {
         let mut cursor = TableCursor::walking(table);
-        let (entries, each) = (table.entries(), table.file_bytes() / u64::from(table.entries().max(1)));
+        let (entries, each) = (table.entries(), table.plain_bytes() / u64::from(table.entries().max(1)));
         let (mut last, mut gap): (Option<Vec<u8>>, Option<Gap>) = (None, None);
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut ordinal = 0;

@@ -2,6 +2,7 @@
 
 use crate::catalog::Space;
 use crate::compact::{WORTH, WORTH_REST};
+use crate::compression;
 use crate::core::{Core, Handle};
 use crate::disk::{Disk, Real, Unfinished};
 use crate::ingest::Ingest;
@@ -10,8 +11,8 @@ use crate::view::{Snapshot, View};
 use crate::work::Call;
 use crate::workers::{self, Workers};
 use forrest_engine::{
-    Capabilities, Capability, Durability, Error, ErrorKind, Op, OptionChanges, Options, Outcome, Result,
-    Stats, Written,
+    Capabilities, Capability, Compression, Durability, Error, ErrorKind, Op, OptionChanges, Options, Outcome,
+    Result, Stats, Written,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -73,6 +74,7 @@ impl Store<Real> {
     /// As [`Real::open`] and [`Store::open`].
     pub fn at(path: &Path, options: &Options) -> Result<Store<Real>> {
         workers::check(options)?;
+        options.compression.map_or(Ok(()), compression::check)?;
         Store::open(Real::open(path, options)?, options)
     }
 
@@ -152,6 +154,7 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
             C::Compact,
             C::ReadOnly,
             C::Ingest,
+            C::Compression,
         ];
         Capabilities::new("PATH", ALL)
     }
@@ -213,6 +216,14 @@ impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
         self.store.compact_range(&self.space, start, end)
     }
 
+    fn compression(&self) -> Compression {
+        self.store.catalog().compression(self.space.id)
+    }
+
+    fn set_compression(&self, method: Compression) -> Result<()> {
+        self.store.choose_compression(&self.space, method)
+    }
+
     fn ingest(&self) -> Result<Box<dyn forrest_engine::Ingest>> {
         Ok(Box::new(Ingest::begin(&self.store, &self.space)?))
     }
@@ -227,7 +238,9 @@ impl<D: Disk> Handle<D> {
         let worker = thread::Builder::new().name("remixdb".into()).spawn(move || own.background()).map_err(
             |error| Error::new(ErrorKind::OutOfSpace, format!("starting the background thread: {error}")),
         )?;
-        Ok(Handle::new(core, Some(worker)))
+        let handle = Handle::new(core, Some(worker));
+        handle.choose_at_opening()?;
+        Ok(handle)
     }
 
     /// Without a thread: [`Core::step`] does the work, in as many pieces as otherwise, one after the other.
@@ -235,7 +248,9 @@ impl<D: Disk> Handle<D> {
     pub(crate) fn open_unattended(disk: D, options: &Options) -> Result<Handle<D>> {
         let core = recover::open(disk, options, |options| Ok(Workers::alone(options)))?;
         core.set_rate(options.background_bytes_per_second);
-        Ok(Handle::new(Arc::new(core), None))
+        let handle = Handle::new(Arc::new(core), None);
+        handle.choose_at_opening()?;
+        Ok(handle)
     }
 }
 

@@ -110,6 +110,7 @@ checkpoint                       yes
 verify                           no
 compact                          no
 ingest of sorted pairs           yes
+compressed tables                no
 "
     );
 }

@@ -58,14 +58,54 @@ fn mix(mut z: u64) -> u64 {
     z ^ z >> 31
 }
 
+/// Recomputes the checksum at the end of a piece of a table or REMIX.
+fn seal_piece(piece: &mut [u8], number: u64, letter: u8, place: u64) {
+    let (bytes, end) = piece.split_at_mut(piece.len() - 8);
+    let seed = mix(mix(number.rotate_left(8) ^ u64::from(letter)) ^ place);
+    end.copy_from_slice(&xxh3(bytes, seed).to_le_bytes());
+}
+
 /// Recomputes the checksums of the pages of a table or REMIX. The last page of a table is marked.
 fn seal_pages(file: &mut [u8], number: u64, letter: u8) {
     let last = (file.len() / PAGE).saturating_sub(1);
+    let field = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().expect("8 bytes"));
+    let footer = file.len() - 8 - FOOTER;
+    if letter == b'T' && field(footer + 8) as u32 == 2 {
+        return seal_chunks(file, number, field(footer - 24), field(footer - 16) as usize);
+    }
     for (at, page) in file.chunks_exact_mut(PAGE).enumerate() {
         let mark = if letter == b'T' && at == last { 1 << 63 } else { 0 };
-        let seed = mix(mix(number.rotate_left(8) ^ u64::from(letter)) ^ (at as u64 | mark));
-        let sum = xxh3(&page[..PAGE - 8], seed);
-        page[PAGE - 8..].copy_from_slice(&sum.to_le_bytes());
+        seal_piece(page, number, letter, at as u64 | mark);
+    }
+}
+
+/// The same for a compressed table of `pages` pages, whose chunks take `bytes` bytes.
+fn seal_chunks(file: &mut [u8], number: u64, pages: u64, bytes: usize) {
+    let last = file.len() / PAGE - 1;
+    seal_piece(&mut file[last * PAGE..], number, b'T', last as u64 | 1 << 63);
+    let map = bytes.div_ceil(PAGE).min(last);
+    let mut start = 0;
+    for chunk in 0..pages.saturating_sub(1).div_ceil(4) {
+        let (page, at) = (chunk as usize / 511, chunk as usize % 511);
+        let at = (map + page) * PAGE + at * 8;
+        // What is forged may be nowhere.
+        let end =
+            file.get(at..at + 8).map(|end| u64::from_le_bytes(end.try_into().expect("8 bytes")) as usize);
+        let Some(end) = end.filter(|end| *end >= start + 8) else { break };
+        let Some(piece) = file.get_mut(start..end) else { break };
+        let pages = (pages - 1 - chunk * 4).min(4);
+        if piece.len() == pages as usize * PAGE {
+            for (page, place) in piece.chunks_exact_mut(PAGE).zip(chunk * 4..) {
+                seal_piece(page, number, b'T', place);
+            }
+        } else {
+            seal_piece(piece, number, b'T', chunk | 1 << 62);
+        }
+        start = end;
+    }
+    let map = file.get_mut(map * PAGE..last * PAGE).unwrap_or_default();
+    for (page, place) in map.chunks_exact_mut(PAGE).zip(0..) {
+        seal_piece(page, number, b'T', place | 1 << 61);
     }
 }
 
@@ -164,8 +204,11 @@ fn outcome(golden: &Golden, expected: &Contents, changes: &[&str]) -> Vec<String
 /// Checks that a file of another version is refused, if the store needs it.
 fn check_version(what: &str, line: &str, outcome: &[String]) {
     if let ["version", file, version] = line.split_whitespace().collect::<Vec<_>>()[..] {
-        let is_record = file.ends_with(".manifest") || file.ends_with(".log");
-        let known = if is_record { "2 and older" } else { "1" };
+        let known = match file.rsplit_once('.') {
+            Some((_, "manifest")) => "3 and older",
+            Some((_, "log" | "table")) => "2 and older",
+            _ => "1",
+        };
         let refused = format!(
             "open: unsupported: {file} has format version {version}, and this build reads version {known};"
         );

@@ -11,7 +11,7 @@ use crate::command::{Command, show, show_pair};
 use crate::golden::{contents, directory, file_line};
 use crate::random::pattern;
 use crate::world::World;
-use forrest::{Builder, Db, Durability, Pages};
+use forrest::{Builder, Compression, Db, Durability, Pages};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -436,6 +436,30 @@ fn checkpoint_of_memory(name: &str) {
     making.keep(name, "A checkpoint of a store in memory.", &path);
 }
 
+/// Compressed tables beside one that is not, and a keyspace with a choice of its own.
+fn packed(name: &str) {
+    let mut making = Making::new(&small());
+    making.run(CHANGES);
+    making.table("", pairs((0..700).step_by(7)));
+    making.open(&small().compression(Compression::Lz4));
+    making.table("", pairs(0..700));
+    making.table("@people ", pairs(0..200));
+    making
+        .store()
+        .keyspace("people")
+        .expect("it is there")
+        .set_compression(Compression::None)
+        .expect("it is chosen");
+    making.table("@people ", pairs(100..300));
+    making.run("delete-range tree/0100 tree/0150\nset in-log 1");
+    let path = making.path.clone();
+    making.keep(
+        name,
+        "Tables that LZ4 compressed, and others, under REMIXes; a keyspace chose no compression.",
+        &path,
+    );
+}
+
 /// A name, and the function that makes the store of this name.
 type Maker = (&'static str, fn(&str));
 
@@ -469,6 +493,8 @@ const STORES: &[Maker] = &[
     ("ranges-2", ranges),
     ("killed-2", killed),
     ("checkpoint-3", checkpoint_of_disk),
+    // Its manifest has version 3, and its tables 1 and 2.
+    ("packed", packed),
 ];
 
 #[test]

@@ -109,7 +109,11 @@ impl<D: Disk> Core<D> {
     }
 
     /// Makes tables of the changes that are in memory now.
-    fn flush_now(&self, manifest: &mut Manifest<D>, mut held: Option<&mut Order<D>>) -> Result<()> {
+    pub(super) fn flush_now(
+        &self,
+        manifest: &mut Manifest<D>,
+        mut held: Option<&mut Order<D>>,
+    ) -> Result<()> {
         match &mut held {
             Some(order) => self.freeze(order)?,
             None => self.freeze(&mut self.order())?,
@@ -130,7 +134,7 @@ fn placed<D: Disk>(
     tables: &[Arc<Table<D>>],
 ) -> Result<Vec<Replaced<D>>> {
     let partitions = version.partitions(space);
-    let tables = cut(store, partitions, tables)?;
+    let tables = cut(store, space, partitions, tables)?;
     let (mut replaced, mut rest) = (Vec::new(), &tables[..]);
     while let Some(first) = rest.first() {
         let at = partitions.partition_point(|partition| *partition.low <= *first.least());
@@ -149,6 +153,7 @@ fn placed<D: Disk>(
 /// The tables, of which those that cross the lower bound of a partition are cut there.
 fn cut<D: Disk>(
     store: &Core<D>,
+    space: u32,
     partitions: &[Arc<Partition<D>>],
     tables: &[Arc<Table<D>>],
 ) -> Result<Vec<Arc<Table<D>>>> {
@@ -167,7 +172,7 @@ fn cut<D: Disk>(
         // If one fails, the caller removes all new files.
         let files = Mutex::default();
         for (low, end) in lows.zip(ends) {
-            all.extend(pairs_of(store, alone, &order, (low, end), store.builder.tags, &files)?);
+            all.extend(pairs_of(store, space, alone, &order, (low, end), store.builder.tags, &files)?);
         }
     }
     Ok(all)
@@ -177,15 +182,16 @@ fn cut<D: Disk>(
 /// have no tombstones. Its file is added to `files`.
 fn pairs_of<D: Disk>(
     store: &Core<D>,
+    space: u32,
     tables: &[Arc<Table<D>>],
     order: &Arc<Remix>,
     (low, end): (&[u8], Option<&[u8]>),
     tags: bool,
     files: &Mutex<Vec<Name>>,
 ) -> Result<Option<Arc<Table<D>>>> {
-    let nothing = New { memtable: None, space: 0, low, end };
+    let nothing = New { memtable: None, space, low, end };
     let old = Old::new(tables, Some(order.clone()), Show::Live, nothing)?;
-    let made = merge(nothing, old, Deleted::none(), Output::new(store, u64::MAX, tags, files))?;
+    let made = merge(nothing, old, Deleted::none(), Output::new(store, space, u64::MAX, tags, files))?;
     Ok(made.into_iter().map(|(_, table)| table).next())
 }
 
@@ -209,7 +215,7 @@ impl<D: Disk> Rewrite<'_, D> {
             return Ok(vec![Replaced { space, old, new: alone(self.low.to_vec(), tables) }]);
         };
         let mut inside = tables.partition_point(|table| table.least() <= greatest);
-        let behind_bytes: u64 = tables[inside..].iter().map(|table| table.file_bytes()).sum();
+        let behind_bytes: u64 = tables[inside..].iter().map(|table| table.plain_bytes()).sum();
         if behind_bytes < self.store.limits.table_bytes() / ALONE {
             inside = tables.len();
         }
@@ -254,7 +260,7 @@ impl<D: Disk> Rewrite<'_, D> {
             let last = part.last().expect("a chunk has some");
             let next = parts.peek().map(|next| separator(last.greatest(), next[0].least()));
             let end = next.as_deref().or(end);
-            match pairs_of(self.store, old, &order, (&low, end), false, files)? {
+            match pairs_of(self.store, self.space, old, &order, (&low, end), false, files)? {
                 None => made.extend(alone(low, part)),
                 Some(own) => {
                     let tables = [own].into_iter().chain(part.iter().cloned()).collect();

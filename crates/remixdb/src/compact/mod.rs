@@ -26,6 +26,7 @@
 //! in memory. Nothing is lost either way: the logs have it. A step that is under way when the store is closed is given
 //! up.
 
+mod choice;
 mod ingested;
 pub(crate) mod plan;
 mod rewrite;
@@ -432,18 +433,24 @@ impl<D: Disk> Core<D> {
         self.merge(|other, partition| other == space.id && partition.meets(start, end))
     }
 
-    /// Merges the tables of the partitions that `which` chooses, where there are several.
+    /// Merges the tables of the partitions that `which` chooses, where there are several, or where one is compressed
+    /// in another way than new ones.
     ///
     /// # Errors
     /// `Corrupt` if one of them is damaged, `Io` if it cannot be read: it stays as it is, and the others are merged.
     fn merge(&self, which: impl Fn(u32, &Partition<D>) -> bool) -> Result<()> {
         let error_of = |one: &Partition<D>| Some(one.damage()?.error());
-        let is_due = |one: &Partition<D>| one.is_mergeable() || (one.may_recover() && one.tables().len() > 1);
+        let catalog = self.catalog();
+        let is_due = |space: u32, one: &Partition<D>| {
+            one.is_mergeable()
+                || (one.may_recover() && one.tables().len() > 1)
+                || one.is_packed_otherwise(catalog.compression(space))
+        };
         let mut damaged = None;
         // Their places, not the partitions themselves, whose files would be kept.
         let mut due = Vec::new();
         for (space, one) in self.version().each().filter(|(space, one)| which(*space, one)) {
-            if is_due(one) {
+            if is_due(space, one) {
                 due.push((space, one.low.clone(), one.file_bytes()));
             } else {
                 damaged = damaged.or_else(|| error_of(one));
@@ -472,10 +479,10 @@ impl<D: Disk> Core<D> {
             let version = self.version().clone();
             let now = piece.iter().filter_map(|(space, low, _)| {
                 let now = version.partitions(*space).iter().find(|now| now.low == *low)?;
-                if !is_due(now) {
+                if !is_due(*space, now) {
                     damaged = damaged.take().or_else(|| error_of(now));
                 }
-                is_due(now).then(|| (*space, now.clone()))
+                is_due(*space, now).then(|| (*space, now.clone()))
             });
             let now: Vec<_> = now.collect();
             drop(version);

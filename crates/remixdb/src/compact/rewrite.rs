@@ -16,7 +16,7 @@ use crate::remix::{RUNS_MAX, Remix, RemixCursor, Show};
 use crate::table::{self, Table, TableCursor, TableEntry};
 use crate::version::Version;
 use forrest_base::lock;
-use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::{Compression, Error, ErrorKind, Result};
 use forrest_index::Cursor;
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex};
@@ -412,7 +412,8 @@ impl<D: Disk> Rewrite<'_, D> {
 
     /// What to do with some of the tables and new pairs of `new` bytes.
     fn plan(&self, tables: &[Arc<Table<D>>], new: u64) -> Plan {
-        let sizes: Vec<u64> = tables.iter().map(|table| table.file_bytes()).collect();
+        // New pairs are not compressed yet, so they are compared with what tables have.
+        let sizes: Vec<u64> = tables.iter().map(|table| table.plain_bytes()).collect();
         let free = || self.store.disk().free(Kind::Table).unwrap_or(u64::MAX);
         plan(&sizes, new, most(tables), || large(self.store.limits.table_bytes(), free()))
     }
@@ -453,7 +454,7 @@ impl<D: Disk> Rewrite<'_, D> {
         let output = self.or_remove(|files| {
             let old = Old::new(merged, order.clone(), Show::Tombstones, new)?;
             let deleted = Deleted::new(&self.tables()[..from], new)?;
-            merge(new, old, deleted, Output::new(self.store, u64::MAX, false, files))
+            merge(new, old, deleted, Output::new(self.store, self.space, u64::MAX, false, files))
         })?;
         Ok(output.into_iter().map(|(_, table)| table).next())
     }
@@ -574,7 +575,7 @@ impl<D: Disk> Rewrite<'_, D> {
     fn major(&self, new: New<'_>) -> Result<Vec<Arc<Partition<D>>>> {
         let most = self.store.limits.table_bytes();
         let order = self.whole_order()?;
-        let bytes: u64 = self.tables().iter().map(|table| table.file_bytes()).sum();
+        let bytes: u64 = self.tables().iter().map(|table| table.plain_bytes()).sum();
         let pieces = (bytes / most).min(self.store.workers().count() as u64);
         let cuts = order.as_ref().map_or_else(Vec::new, |order| order.cuts(pieces as usize));
         let lows: Vec<&[u8]> = [self.low].into_iter().chain(cuts.iter().map(|cut| &cut[..])).collect();
@@ -583,7 +584,8 @@ impl<D: Disk> Rewrite<'_, D> {
             self.store.workers().each(&numbers, |&at| {
                 let piece = New { low: lows[at], end: lows.get(at + 1).copied().or(new.end), ..new };
                 let old = Old::new(self.tables(), order.clone(), Show::Live, piece)?;
-                let output = Output::new(self.store, most, self.store.builder.tags, files);
+                let tags = self.store.builder.tags;
+                let output = Output::new(self.store, self.space, most, tags, files);
                 merge(piece, old, Deleted::none(), output)
             })
         })?;
@@ -865,6 +867,8 @@ pub(super) type Made<D> = (Vec<u8>, Arc<Table<D>>);
 /// Tables that are being written, one after the other.
 pub(super) struct Output<'s, D: Disk> {
     store: &'s Core<D>,
+    /// How the tables are compressed.
+    compression: Compression,
     /// A table is finished when it has this many bytes.
     most: u64,
     /// Whether the tables get tags: each will be alone in its partition.
@@ -884,13 +888,15 @@ pub(super) struct Output<'s, D: Disk> {
 impl<'s, D: Disk> Output<'s, D> {
     pub(super) fn new(
         store: &'s Core<D>,
+        space: u32,
         most: u64,
         tags: bool,
         files: &'s Mutex<Vec<Name>>,
     ) -> Output<'s, D> {
         let share = store.shared.cache.indexes().take(0);
         let (done, before) = (Vec::new(), Vec::new());
-        Output { store, most, tags, builder: None, done, before, files, left: LOOK, share }
+        let compression = store.catalog().compression(space);
+        Output { store, compression, most, tags, builder: None, done, before, files, left: LOOK, share }
     }
 
     fn add(&mut self, key: &[u8], entry: TableEntry<'_>) -> Result<()> {
@@ -914,7 +920,7 @@ impl<'s, D: Disk> Output<'s, D> {
                 let name = Name::table(self.store.next_number());
                 lock(self.files).push(name);
                 let builder = table::Builder::new(self.store.disk(), name)?;
-                let builder = builder.at_rate(self.store).tagged(self.tags);
+                let builder = builder.at_rate(self.store).tagged(self.tags).packed(self.compression)?;
                 none.insert((separator(&self.before, key), builder))
             }
         };

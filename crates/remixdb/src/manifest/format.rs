@@ -1,8 +1,8 @@
 //! The content of a manifest's records: edits of the state of the store.
 //!
-//! The framing is that of [`record`](crate::record). The header has the version of the format, which is 2,
-//! and its fields are 0. Version 1 has no edits of the kinds 7 and 8. The first record makes the whole state out of an
-//! empty one. Each further record is a change that takes place as a whole.
+//! The framing is that of [`record`](crate::record). The header has the version of the format, which is 3, and its
+//! fields are 0. Version 1 has no edits of the kinds 7 and 8, version 2 none of the kind 9. The first record makes the
+//! whole state out of an empty one. Each further record is a change that takes place as a whole.
 //!
 //! ```text
 //! edit   kind, 1 byte; then, by kind,
@@ -16,6 +16,8 @@
 //!   7 covered      sequence number: the changes up to it are in the tables and keyspaces that are named here. The
 //!                  first log that is still needed may have some of them
 //!   8 whole        number of a log, and an offset: the log was synced up to there
+//!   9 compression  identifier of a keyspace; the compression of its tables from now on: 0 none, 1 LZ4, 2 Zstandard.
+//!                  A keyspace without has that of the default one, which has none without
 //! ```
 //!
 //! Numbers are encoded by [`codec`](crate::codec). A partition ends at the least key of the next one. If the
@@ -29,6 +31,8 @@
 //! ```
 
 use crate::codec::{Parts, put_bytes, put_number};
+use crate::compression;
+use forrest_engine::Compression;
 
 /// A change of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +45,7 @@ pub(crate) enum Edit {
     NoPartition { space: u32, low: Vec<u8> },
     Covered { sequence: u64 },
     Whole { log: u64, end: u64 },
+    Compression { space: u32, method: Compression },
 }
 
 impl Edit {
@@ -85,6 +90,11 @@ impl Edit {
                 put_number(out, *log);
                 put_number(out, *end);
             }
+            Edit::Compression { space, method } => {
+                out.push(9);
+                put_number(out, u64::from(*space));
+                put_number(out, compression::number(*method).into());
+            }
         }
     }
 
@@ -110,6 +120,7 @@ impl Edit {
             6 => Edit::NoPartition { space: id(parts)?, low: parts.bytes()?.to_vec() },
             7 => Edit::Covered { sequence: parts.number()? },
             8 => Edit::Whole { log: parts.number()?, end: parts.number()? },
+            9 => Edit::Compression { space: id(parts)?, method: compression::of_number(parts.number()?)? },
             _ => return None,
         })
     }
@@ -144,6 +155,11 @@ mod tests {
             let mut parts = Parts(&bytes[..end]);
             while Edit::take(&mut parts).is_some() {}
         }
-        assert_eq!(Edit::take(&mut Parts(&[9, 0])), None, "a kind of a later version");
+        assert_eq!(Edit::take(&mut Parts(&[10, 0])), None, "a kind of a later version");
+        let edit = Edit::Compression { space: 3, method: Compression::Lz4 };
+        out.clear();
+        edit.put(&mut out);
+        assert_eq!((&out[..], Edit::take(&mut Parts(&out))), (&[9, 3, 1][..], Some(edit)));
+        assert_eq!(Edit::take(&mut Parts(&[9, 3, 7])), None, "a method of a later version");
     }
 }

@@ -12,7 +12,7 @@ pub(crate) use format::Edit;
 use crate::codec::Parts;
 use crate::disk::{self, Disk, Kind, Name, Write};
 use crate::record;
-use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::{Compression, Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,6 +44,8 @@ pub(crate) type Partitions = BTreeMap<Vec<u8>, Files>;
 pub(crate) struct ManifestState {
     /// Names of keyspaces by identifier.
     pub(crate) keyspaces: BTreeMap<u32, String>,
+    /// The compression of the keyspaces for which one was chosen.
+    pub(crate) compression: BTreeMap<u32, Compression>,
     /// The identifier of the next keyspace.
     pub(crate) next: u32,
     /// The first log that is still needed.
@@ -63,6 +65,7 @@ impl ManifestState {
             Edit::Keyspace { id, name } => return self.keyspaces.insert(id, name).is_none(),
             Edit::NoKeyspace { id } => {
                 self.partitions.remove(&id);
+                self.compression.remove(&id);
                 return self.keyspaces.remove(&id).is_some();
             }
             Edit::Next { id } => self.next = id,
@@ -76,6 +79,10 @@ impl ManifestState {
             }
             Edit::Covered { sequence } => self.covered = sequence,
             Edit::Whole { log, end } => self.whole = (log, end),
+            Edit::Compression { space, method } => {
+                self.compression.insert(space, method);
+                return self.keyspaces.contains_key(&space);
+            }
         }
         true
     }
@@ -83,6 +90,8 @@ impl ManifestState {
     /// The edits that make this state out of an empty one.
     fn edits(&self) -> impl Iterator<Item = Edit> {
         let keyspaces = self.keyspaces.iter().map(|(&id, name)| Edit::Keyspace { id, name: name.clone() });
+        let compression =
+            self.compression.iter().map(|(&space, &method)| Edit::Compression { space, method });
         let numbers = [Edit::Next { id: self.next }, Edit::Floor { log: self.floor }];
         let covered = (self.covered > 0).then_some(Edit::Covered { sequence: self.covered });
         let (log, end) = self.whole;
@@ -95,7 +104,7 @@ impl ManifestState {
                 tables: files.tables.clone(),
             })
         });
-        keyspaces.chain(numbers).chain(covered).chain(whole).chain(partitions)
+        keyspaces.chain(compression).chain(numbers).chain(covered).chain(whole).chain(partitions)
     }
 
     /// All files that the state names, except logs.

@@ -34,7 +34,7 @@ use crate::remix::{self, Remix, RunEntry, Show};
 use crate::table::{Table, TableCursor};
 use cursor::LayerCursor;
 use forrest_base::lock;
-use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::{Compression, Error, ErrorKind, Result};
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -202,6 +202,12 @@ impl<D: Disk> Partition<D> {
     /// Whether it has tables that may be merged into one.
     pub(crate) fn is_mergeable(&self) -> bool {
         self.tables.len() > 1 && self.damage().is_none()
+    }
+
+    /// Whether a table that can be read is not compressed in this way, and would be if it were written again.
+    pub(crate) fn is_packed_otherwise(&self, method: Compression) -> bool {
+        let is_otherwise = |table: &Arc<Table<D>>| table.is_packed_otherwise(method);
+        self.damage().is_none() && self.lost.is_empty() && self.tables.iter().any(is_otherwise)
     }
 
     /// Whether a merge has met damage that may be gone by now, so that it may be tried again.
@@ -431,8 +437,13 @@ impl<D: Disk> Partition<D> {
         self.tables.iter().map(|table| table.file_bytes()).sum()
     }
 
-    /// The share of these bytes that the keys take which are there; all of them if the order over the tables is not
-    /// loaded yet.
+    /// Bytes that these files would have if they were not compressed.
+    pub(crate) fn plain_bytes(&self) -> u64 {
+        self.tables.iter().map(|table| table.plain_bytes()).sum()
+    }
+
+    /// The share of the bytes of all files that the keys take which are there; all of them if the order over the tables
+    /// is not loaded yet.
     pub(crate) fn live_bytes(&self) -> u64 {
         let bytes = self.file_bytes();
         match self.entries() {

@@ -6,15 +6,17 @@
 //! that is dropped leaves its file. The caller removes it, because only the caller knows that nothing names
 //! it.
 
-use super::format::{ALIGN, BLOCK_KEYS, FOOTER, Footer, GAP_MAX, Span, TAG_BYTES};
+use super::format::{ALIGN, BLOCK_KEYS, CHUNK_PAGES, FOOTER, Footer, GAP_MAX, Packing, Span, TAG_BYTES};
+use super::pack::Packer;
 use super::tags::tag;
 use super::{block, index};
+use crate::compression;
 use crate::disk::{self, Disk, Name, Write};
 use crate::key::common_prefix;
 use crate::page;
 use crate::rate::{Free, Spend};
 use crate::room;
-use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::{Compression, Error, ErrorKind, Result};
 use forrest_engine::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use forrest_machine::pages::Array;
 use std::ops::Deref;
@@ -58,6 +60,10 @@ struct Paged<'r, D: Deref<Target: Disk + Sized>> {
     pages: u64,
     /// Payload bytes in the page that is not sealed yet.
     in_page: usize,
+    /// Packs the pages, if the table is packed.
+    packer: Option<Packer>,
+    /// Where in `write` the pages begin that are not packed yet.
+    unpacked: usize,
 }
 
 impl<D: Deref<Target: Disk + Sized>> Paged<'_, D> {
@@ -74,7 +80,11 @@ impl<D: Deref<Target: Disk + Sized>> Paged<'_, D> {
             bytes = later;
             if self.in_page == page::PAYLOAD {
                 self.seal(self.pages);
-                if self.write.bytes.len() >= PIECE {
+                let is_whole = self.packer.is_none() || self.pages.is_multiple_of(CHUNK_PAGES);
+                if is_whole {
+                    self.pack();
+                }
+                if is_whole && self.write.bytes.len() >= PIECE {
                     self.flush(false)?;
                 }
             }
@@ -100,6 +110,14 @@ impl<D: Deref<Target: Disk + Sized>> Paged<'_, D> {
         self.in_page = 0;
     }
 
+    /// Packs the pages that are not, if the table is packed.
+    fn pack(&mut self) {
+        if let Some(packer) = &mut self.packer {
+            packer.pack(self.name, self.write.offset, &mut self.write.bytes, self.unpacked);
+            self.unpacked = self.write.bytes.len();
+        }
+    }
+
     /// DURABILITY: the last one syncs, and so covers all that was written before it.
     fn flush(&mut self, sync: bool) -> Result<()> {
         self.rate.spend(self.write.bytes.len())?;
@@ -108,20 +126,50 @@ impl<D: Deref<Target: Disk + Sized>> Paged<'_, D> {
         self.write.offset += self.write.bytes.len() as u64;
         self.write.bytes.clear();
         self.write.done = 0;
+        self.unpacked = 0;
         Ok(())
+    }
+
+    /// Offset in the file of the next byte that is written.
+    fn file_offset(&self) -> u64 {
+        self.write.offset + self.write.bytes.len() as u64
     }
 
     /// Puts the footer at the end of the last page, and makes the whole file durable.
     fn finish(&mut self, mut footer: Footer) -> Result<u64> {
-        if self.in_page > page::PAYLOAD - FOOTER {
+        if self.pages == 0 && self.in_page <= page::PAYLOAD - FOOTER {
+            // One page.
+            self.packer = None;
+        }
+        let tail = Footer::bytes(self.packer.is_some());
+        if self.in_page > page::PAYLOAD - tail {
             self.zeros_to((self.pages + 1) * page::PAYLOAD as u64)?;
         }
-        self.zeros_to((self.pages + 1) * page::PAYLOAD as u64 - FOOTER as u64)?;
+        self.zeros_to((self.pages + 1) * page::PAYLOAD as u64 - tail as u64)?;
         footer.pages = self.pages + 1;
+        if self.packer.is_some() {
+            let last = self.write.bytes.split_off(self.write.bytes.len() - self.in_page);
+            footer.packing = Some(self.finish_chunks());
+            self.write.bytes.extend_from_slice(&last);
+        }
+        footer.file_pages = (self.file_offset() - self.in_page as u64) / page::BYTES as u64 + 1;
+        self.write.bytes.extend_from_slice(&footer.encode_packing());
         self.write.bytes.extend_from_slice(&footer.encode(self.name));
-        self.seal(self.pages | page::LAST);
+        self.seal((footer.file_pages - 1) | page::LAST);
         self.flush(true)?;
         Ok(self.write.offset)
+    }
+
+    /// Packs what is left, and puts the map. REQUIRES: it packs.
+    fn finish_chunks(&mut self) -> Packing {
+        if !self.pages.is_multiple_of(CHUNK_PAGES) {
+            self.pack();
+        }
+        let packer = self.packer.as_ref().expect("it packs");
+        let end = self.file_offset().next_multiple_of(page::BYTES as u64) - self.write.offset;
+        self.write.bytes.resize(end as usize, 0);
+        self.write.bytes.extend_from_slice(&packer.map(self.name));
+        packer.packing()
     }
 }
 
@@ -165,7 +213,17 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
         let file = disk::create(&*disk, name)?;
         let write = Write { bytes: Vec::with_capacity(PIECE), ..Write::default() };
         Ok(Builder {
-            out: Paged { disk, file, name, rate: &Free, write, pages: 0, in_page: 0 },
+            out: Paged {
+                disk,
+                file,
+                name,
+                rate: &Free,
+                write,
+                pages: 0,
+                in_page: 0,
+                packer: None,
+                unpacked: 0,
+            },
             entries: 0,
             tombstones: 0,
             values: 0,
@@ -192,6 +250,16 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
     pub(crate) fn tagged(mut self, tags: bool) -> Self {
         self.tags = tags.then(Array::new);
         self
+    }
+
+    /// Compresses the table. REQUIRES: it has no entry yet.
+    ///
+    /// # Errors
+    /// `Unsupported` if this build does not have the method.
+    pub(crate) fn packed(mut self, method: Compression) -> Result<Self> {
+        compression::check(method)?;
+        self.out.packer = (method != Compression::None).then(|| Packer::new(method));
+        Ok(self)
     }
 
     /// Whether a key is greater than all that were added before.
@@ -261,7 +329,7 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
         Ok(())
     }
 
-    /// Approximate size of the file if it were finished now, in bytes.
+    /// Approximate size of the file if it were finished now, in bytes. That of a packed one is less.
     pub(crate) fn bytes(&self) -> u64 {
         let tags = self.tags.as_ref().map_or(0, |tags| tags.len());
         let kept = self.blocks.len() + self.pending.bytes() + self.index.bytes() + tags;
@@ -271,7 +339,8 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
     /// Bytes of memory that it takes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let tags = self.tags.as_ref().map_or(0, Array::bytes);
-        self.blocks.bytes() + tags + self.index.bytes() + self.lengths.len() * size_of::<u32>() + PIECE
+        let ends = self.out.packer.as_ref().map_or(0, Packer::bytes);
+        self.blocks.bytes() + tags + ends + self.index.bytes() + self.lengths.len() * size_of::<u32>() + PIECE
     }
 
     /// Completes the file. All its bytes are then durable.
@@ -300,6 +369,8 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
             tombstones: self.tombstones,
             blocks: self.lengths.len() as u32,
             pages: 0,
+            file_pages: 0,
+            packing: None,
             values: self.values,
             keys,
             index,

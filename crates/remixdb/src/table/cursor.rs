@@ -20,6 +20,16 @@ const NO_BLOCK: u32 = u32::MAX;
 /// Pages of values that a walk through one table announces after the first.
 const FIRST_AHEAD: u32 = 2;
 
+/// Which part of a value is in a page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// It goes on in the next page.
+    First,
+    /// It began in a page before.
+    Later,
+}
+
 /// Reads a table. It keeps the last key block and the page of the last value, so that entries in order are
 /// fetched once. `T` is `&Table<D>`, or `Arc<Table<D>>` for a cursor that owns what it needs.
 ///
@@ -203,7 +213,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
                         self.table.announce_keys(pages);
                     }
                 }
-                self.table.page_noting(page_number, &mut self.reads)?
+                self.table.page_noting(page_number, self.walks, &mut self.reads)?
             }
         };
         let Some(head) = page[at..].first_chunk() else {
@@ -368,9 +378,9 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         self.value_place(ordinal).map(|place| place.end - place.start)
     }
 
-    /// The bytes of an extent within one page; whether a value goes on with them.
+    /// The bytes of an extent within one page.
     #[inline]
-    fn value_in_page(&mut self, place: &Range<u64>, goes_on: bool) -> Result<&[u8]> {
+    fn value_in_page(&mut self, place: &Range<u64>, part: Part) -> Result<&[u8]> {
         if place.is_empty() {
             return Ok(&[]);
         }
@@ -378,12 +388,15 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         let is_new = self.value_page.as_ref().is_none_or(|(kept, _)| *kept != number);
         if is_new {
             if self.walks {
+                let goes_on = part == Part::Later;
                 let pages = self.values_ahead.enter(number, self.forward, goes_on, &self.table.habit);
                 if pages.end > pages.start + 1 {
                     self.table.announce_values(pages);
                 }
             }
-            self.value_page = Some((number, self.table.page_noting(number, &mut self.reads)?));
+            let goes_on = self.walks || part != Part::Whole;
+            let page = self.table.page_noting(number, goes_on, &mut self.reads)?;
+            self.value_page = Some((number, page));
         }
         let (_, page) = self.value_page.as_ref().expect("it was just read");
         let len = (place.end - place.start) as usize;
@@ -404,7 +417,8 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
             let room = page::PAYLOAD - page::place(place.start).1;
             let (now, later) = out.split_at_mut(out.len().min(room));
             let end = place.start + now.len() as u64;
-            now.copy_from_slice(self.value_in_page(&(place.start..end), place.start > first)?);
+            let part = if place.start > first { Part::Later } else { Part::First };
+            now.copy_from_slice(self.value_in_page(&(place.start..end), part)?);
             place.start = end;
             out = later;
         }
@@ -419,7 +433,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     pub(crate) fn value_into(&mut self, ordinal: u32, out: &mut Vec<u8>) -> Result<()> {
         let place = self.value_place(ordinal)?;
         if in_one_page(&place) {
-            out.extend_from_slice(self.value_in_page(&place, false)?);
+            out.extend_from_slice(self.value_in_page(&place, Part::Whole)?);
             return Ok(());
         }
         let start = out.len();
@@ -440,7 +454,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     pub(crate) fn value(&mut self, ordinal: u32) -> Result<Value> {
         let place = self.value_place(ordinal)?;
         if in_one_page(&place) {
-            return self.value_in_page(&place, false).map(Value::from);
+            return self.value_in_page(&place, Part::Whole).map(Value::from);
         }
         let mut shared: Arc<[u8]> = repeat_n(0, (place.end - place.start) as usize).collect();
         self.value_over_pages(place, Arc::get_mut(&mut shared).expect("nobody else has it yet"))?;
@@ -455,7 +469,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     pub(crate) fn value_with<R>(&mut self, ordinal: u32, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
         let place = self.value_place(ordinal)?;
         if in_one_page(&place) {
-            return self.value_in_page(&place, false).map(see);
+            return self.value_in_page(&place, Part::Whole).map(see);
         }
         let mut bytes = std::mem::take(&mut self.value);
         bytes.resize((place.end - place.start) as usize, 0);

@@ -40,6 +40,30 @@
 //! in every version. So a build distinguishes a table of another version from a damaged one: it is an
 //! `Unsupported` error that names both versions.
 //!
+//! **Version 2** is that of packed tables, which are compressed. Logical bytes and offsets are the same as those of
+//! version 1, and so are the pages that they are cut into. All pages but the last one are stored as chunks of four:
+//!
+//! ```text
+//! chunks  from 0, back to back, each of 4 pages, the last one of 1 to 4: their payloads, compressed; then 8 bytes of
+//!         checksum, as that of page 2^62 + the number of the chunk. If that is more than 7/8 of the bytes of the pages,
+//!         the pages are there instead, each sealed with its number
+//! map     at the next multiple of 4096, in pages of its own, which are sealed as pages 2^61, 2^61 + 1, ...: 8 bytes
+//!         a chunk, the offset of its end. The bytes before it, and after it in its last page, are zero
+//! last    the last page of the table, sealed as the last one of the file
+//! ```
+//!
+//! The footer has the number of pages of the file, and before it are 32 bytes more:
+//!
+//! ```text
+//!   0  method, 4: 1 LZ4 (a block without its length), 2 Zstandard (a frame)
+//!   4  made with: pages to a chunk, 4: 4
+//!   8  pages that the logical bytes are cut into, 8
+//!  16  bytes of all chunks, 8
+//!  24  zero, 8
+//! ```
+//!
+//! A table of one page is of version 1.
+//!
 //! For example the table 7 of `ash` → `1`, `elm` deleted, `oak` → `22` is one page. Values and keys:
 //!
 //! ```text
@@ -68,9 +92,10 @@
 //! 4072  40 00 00 00 00 10 00 00 00 00 00 00 00 00 00 00
 //! ```
 
+use crate::compression;
 use crate::disk::{self, Name};
 use crate::page;
-use forrest_engine::Result;
+use forrest_engine::{Compression, Error, Result};
 
 /// Number of keys of a block; the last may have fewer.
 pub(super) const BLOCK_KEYS: u32 = 64;
@@ -82,6 +107,14 @@ pub(super) const GAP_MAX: usize = 512;
 pub(super) const TAG_BYTES: usize = 2;
 /// Bytes of a footer.
 pub(super) const FOOTER: usize = 128;
+/// Bytes before the footer of a packed table.
+pub(super) const PACKING: usize = 32;
+/// Pages of a chunk of a packed table; the last may have fewer.
+pub(super) const CHUNK_PAGES: u64 = 4;
+/// The least length of a chunk in the file.
+pub(super) const CHUNK_LEAST: u64 = 9;
+/// Bytes of an entry of the map of chunks.
+pub(super) const END: usize = 8;
 /// Blocks begin at multiples of this many bytes: a unit of the index.
 pub(super) const ALIGN: u64 = 8;
 
@@ -89,6 +122,7 @@ pub(super) const ALIGN: u64 = 8;
 const TAGGED: u64 = 1;
 const MAGIC: [u8; 8] = *b"frst.tbl";
 const VERSION: u32 = 1;
+const PACKED_VERSION: u32 = 2;
 
 const _: () = assert!(GAP_MAX >= BLOCK_HEAD, "heads do not straddle");
 
@@ -105,13 +139,52 @@ impl Span {
     }
 }
 
+/// What a footer states about chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Packing {
+    pub(super) method: Compression,
+    /// Bytes of all chunks in the file.
+    pub(super) bytes: u64,
+}
+
+/// The number of chunks of a table of `pages` pages. The last page is in none.
+pub(super) fn chunks_of(pages: u64) -> u64 {
+    pages.saturating_sub(1).div_ceil(CHUNK_PAGES)
+}
+
+impl Packing {
+    /// Pages of the map of a table of `pages` pages.
+    pub(super) fn map_pages(pages: u64) -> u64 {
+        (chunks_of(pages) * END as u64).div_ceil(page::PAYLOAD as u64)
+    }
+
+    /// Pages that the chunks take in the file.
+    pub(super) fn chunk_pages(&self) -> u64 {
+        self.bytes.div_ceil(page::BYTES as u64)
+    }
+
+    /// Whether a file of `file_pages` pages has such chunks of `pages` pages.
+    pub(super) fn fits(&self, pages: u64, file_pages: u64) -> bool {
+        let least = chunks_of(pages).saturating_mul(CHUNK_LEAST);
+        let most = pages.saturating_mul(page::BYTES as u64);
+        (2..=u64::from(u32::MAX)).contains(&pages)
+            && (least..=most).contains(&self.bytes)
+            && self.chunk_pages() + Packing::map_pages(pages) + 1 == file_pages
+    }
+}
+
 /// The content of a footer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Footer {
     pub(super) entries: u32,
     pub(super) tombstones: u32,
     pub(super) blocks: u32,
+    /// Pages that the logical bytes are cut into.
     pub(super) pages: u64,
+    /// Pages of the file: as many, if it is not packed.
+    pub(super) file_pages: u64,
+    /// How the pages are packed, if they are.
+    pub(super) packing: Option<Packing>,
     /// Bytes of all values.
     pub(super) values: u64,
     pub(super) keys: Span,
@@ -136,11 +209,29 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 impl Footer {
+    /// The bytes at the end of a page, for a footer of this kind: with those before it.
+    pub(super) fn bytes(is_packed: bool) -> usize {
+        if is_packed { PACKING + FOOTER } else { FOOTER }
+    }
+
+    /// The bytes before the footer; none if the table is not packed.
+    pub(super) fn encode_packing(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if let Some(packing) = self.packing {
+            bytes.extend(u32::from(compression::number(packing.method)).to_le_bytes());
+            bytes.extend((CHUNK_PAGES as u32).to_le_bytes());
+            bytes.extend(self.pages.to_le_bytes());
+            bytes.extend(packing.bytes.to_le_bytes());
+            bytes.resize(PACKING, 0);
+        }
+        bytes
+    }
+
     pub(super) fn encode(&self, name: Name) -> [u8; FOOTER] {
         let mut bytes = [0; FOOTER];
         bytes[..8].copy_from_slice(&MAGIC);
         let halves = [
-            (8, VERSION),
+            (8, if self.packing.is_some() { PACKED_VERSION } else { VERSION }),
             (12, self.entries),
             (16, self.tombstones),
             (20, self.blocks),
@@ -154,7 +245,7 @@ impl Footer {
         }
         let words = [
             (24, name.number),
-            (32, self.pages),
+            (32, self.file_pages),
             (40, self.values),
             (48, self.keys.offset),
             (56, self.keys.bytes),
@@ -185,8 +276,8 @@ impl Footer {
             return refuse(0, "the footer of a table is missing");
         }
         let version = u32_at(bytes, 8);
-        if version != VERSION {
-            return Err(disk::other_version(name, version, VERSION));
+        if !(VERSION..=PACKED_VERSION).contains(&version) {
+            return Err(disk::other_version(name, version, format_args!("{PACKED_VERSION} and older")));
         }
         if u32_at(bytes, 112) != BLOCK_KEYS
             || u32_at(bytes, 116) != page::BYTES as u32
@@ -198,7 +289,7 @@ impl Footer {
                 u32_at(bytes, 116),
                 u64_at(bytes, 120)
             );
-            let known = format!("{VERSION} with {BLOCK_KEYS}, {} and up to {TAGGED:#x}", page::BYTES);
+            let known = format!("{version} with {BLOCK_KEYS}, {} and up to {TAGGED:#x}", page::BYTES);
             return Err(disk::other_version(name, found, known));
         }
         if u64_at(bytes, 24) != name.number {
@@ -210,11 +301,15 @@ impl Footer {
                 &format!("the footer states {} pages, the file has {pages}", u64_at(bytes, 32)),
             );
         }
+        let before = &payload[..page::PAYLOAD - FOOTER];
+        let packed = (version == PACKED_VERSION).then(|| decode_packing(name, before)).transpose()?;
         let footer = Footer {
             entries: u32_at(bytes, 12),
             tombstones: u32_at(bytes, 16),
             blocks: u32_at(bytes, 20),
-            pages,
+            pages: packed.map_or(pages, |(pages, _)| pages),
+            file_pages: pages,
+            packing: packed.map(|(_, packing)| packing),
             values: u64_at(bytes, 40),
             keys: Span { offset: u64_at(bytes, 48), bytes: u64_at(bytes, 56) },
             index: Span { offset: u64_at(bytes, 64), bytes: u64_at(bytes, 72) },
@@ -241,6 +336,9 @@ impl Footer {
     /// Whether the sections follow one another within the file, and have room for their entries. Later
     /// allocations are checked against these.
     fn fits(&self) -> bool {
+        if self.packing.is_some_and(|packing| !packing.fits(self.pages, self.file_pages)) {
+            return false;
+        }
         let end = |span: Span| span.offset.checked_add(span.bytes);
         let (Some(keys_end), Some(index_end)) = (end(self.keys), end(self.index)) else { return false };
         let mut rest = index_end;
@@ -255,7 +353,7 @@ impl Footer {
         self.values <= self.keys.offset
             && keys_end <= self.index.offset
             && rest == self.bounds
-            && bounds_end <= room.saturating_sub(FOOTER as u64)
+            && bounds_end <= room.saturating_sub(Footer::bytes(self.packing.is_some()) as u64)
             && self.keys.offset.is_multiple_of(ALIGN)
             && self.index.offset.is_multiple_of(ALIGN)
             && self.blocks == self.entries.div_ceil(BLOCK_KEYS)
@@ -264,4 +362,23 @@ impl Footer {
             && self.index.bytes >= u64::from(self.blocks) * 8
             && self.least.max(self.greatest) <= longest
     }
+}
+
+/// The pages of a packed table and how they are packed, from what is before its footer.
+///
+/// # Errors
+/// `Unsupported` for a method that this build does not have, or another size of chunks.
+fn decode_packing(name: Name, before: &[u8]) -> Result<(u64, Packing)> {
+    let bytes = &before[before.len() - PACKING..];
+    let (stored, chunk, zero) = (u32_at(bytes, 0), u32_at(bytes, 4), u64_at(bytes, 24));
+    let method = compression::of_number(stored.into()).filter(|_| stored > 0);
+    let Some(method) = method.filter(|_| u64::from(chunk) == CHUNK_PAGES && zero == 0) else {
+        let found =
+            format!("{PACKED_VERSION} with chunks of {chunk} pages, of compression {stored} and {zero:#x}");
+        let known = format!("{PACKED_VERSION} with {CHUNK_PAGES}, 1 to 2 and 0x0");
+        return Err(disk::other_version(name, found, known));
+    };
+    compression::check(method)
+        .map_err(|error| Error::new(error.kind(), format!("{name}: {}", error.message())))?;
+    Ok((u64_at(bytes, 8), Packing { method, bytes: u64_at(bytes, 16) }))
 }

@@ -19,6 +19,7 @@
 //! | block.rs | key blocks: written, and read in place |
 //! | index.rs | the index in memory |
 //! | tags.rs | hash tags of the keys |
+//! | pack.rs | pages that are compressed together |
 //! | build.rs | [`Builder`] |
 //! | cursor.rs | [`Cursor`] |
 //! | ahead.rs | what a walk announces to the device |
@@ -30,6 +31,7 @@ mod build;
 mod cursor;
 mod format;
 mod index;
+mod pack;
 mod tags;
 #[cfg(test)]
 mod tests;
@@ -38,6 +40,8 @@ mod verify;
 pub(crate) use block::Kind;
 pub(crate) use build::{Builder, TableEntry};
 pub(crate) use cursor::TableCursor;
+#[cfg(any(test, feature = "simulated"))]
+pub(crate) use pack::seal_all as seal_packed;
 
 use crate::cache::{self, Cache, PageRef, Pages};
 use crate::disk::{self, Disk, Name};
@@ -45,9 +49,10 @@ use crate::gauge::Share;
 use crate::page;
 use crate::room;
 use ahead::Habit;
-use format::{Footer, Span};
-use forrest_engine::{ErrorKind, Result};
+use format::{CHUNK_PAGES, Footer, Packing, Span};
+use forrest_engine::{Compression, ErrorKind, Result};
 use index::Index;
+use pack::Map;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -79,6 +84,8 @@ pub(crate) struct Table<D: Disk> {
     greatest: Box<[u8]>,
     pages: Pages,
     index: OnceLock<Index>,
+    /// Where the pages of a packed table are. Read when the first of them is.
+    map: OnceLock<Map>,
     /// Read at the first lookup by the index, if there is memory for them.
     tags: OnceLock<Tags>,
     habit: Habit,
@@ -119,15 +126,16 @@ impl<D: Disk> Table<D> {
             footer,
             least: Box::default(),
             greatest: Box::default(),
-            pages: Pages::new(cache, pages as u32),
+            pages: Pages::new(cache, footer.pages as u32),
             index: OnceLock::new(),
+            map: OnceLock::new(),
             tags: OnceLock::new(),
             habit: Habit::new(),
             share: cache.indexes().take(0),
         };
         let mut bounds = vec![0; (footer.least + footer.greatest) as usize];
         match page::place(footer.bounds) {
-            (page, at) if page == pages - 1 => bounds = last[at..at + bounds.len()].to_vec(),
+            (page, at) if page == footer.pages - 1 => bounds = last[at..at + bounds.len()].to_vec(),
             _ => table.read_past(footer.bounds, &mut bounds)?,
         }
         let (least, greatest) = bounds.split_at(footer.least as usize);
@@ -164,7 +172,18 @@ impl<D: Disk> Table<D> {
     }
 
     pub(crate) fn file_bytes(&self) -> u64 {
+        self.footer.file_pages * page::BYTES as u64
+    }
+
+    /// Bytes that the file would have if it were not compressed.
+    pub(crate) fn plain_bytes(&self) -> u64 {
         self.footer.pages * page::BYTES as u64
+    }
+
+    /// Whether it is not compressed in this way, and would be if it were written again.
+    pub(crate) fn is_packed_otherwise(&self, method: Compression) -> bool {
+        let packed = self.footer.packing.map_or(Compression::None, |packing| packing.method);
+        self.footer.pages > 1 && packed != method
     }
 
     /// The first key; empty if there is none.
@@ -186,7 +205,8 @@ impl<D: Disk> Table<D> {
     fn own_bytes(&self) -> usize {
         let index = self.index.get().map_or(0, Index::bytes);
         let tags = self.tags.get().map_or(0, Tags::bytes);
-        size_of::<Self>() + self.least.len() + self.greatest.len() + index + tags
+        let map = self.map.get().map_or(0, Map::bytes);
+        size_of::<Self>() + self.least.len() + self.greatest.len() + index + tags + map
     }
 
     /// The cache that has its pages.
@@ -197,7 +217,45 @@ impl<D: Disk> Table<D> {
     /// The error for damage at a logical offset.
     #[cold]
     fn damaged(&self, offset: u64, what: impl fmt::Display) -> forrest_engine::Error {
-        disk::damaged(self.name, page::file_offset(offset), what)
+        disk::damaged(self.name, self.file_offset(offset), what)
+    }
+
+    /// Where in the file the byte at a logical offset is; in a packed table, where its chunk begins.
+    fn file_offset(&self, offset: u64) -> u64 {
+        if self.footer.packing.is_none() {
+            return page::file_offset(offset);
+        }
+        let (page, at) = page::place(offset);
+        match self.map.get() {
+            Some(map) if page + 1 < self.footer.pages => map.range(page / CHUNK_PAGES).start,
+            _ => self.last_page() * page::BYTES as u64 + at as u64,
+        }
+    }
+
+    /// The number of the last page in the file.
+    fn last_page(&self) -> u64 {
+        self.footer.file_pages - 1
+    }
+
+    /// The map of a packed table, which the first caller reads.
+    fn map(&self, packing: &Packing) -> Result<&Map> {
+        if let Some(map) = self.map.get() {
+            return Ok(map);
+        }
+        let map = self.read_map(packing)?;
+        let map = self.map.get_or_init(|| map);
+        self.share.set(self.own_bytes());
+        Ok(map)
+    }
+
+    fn read_map(&self, packing: &Packing) -> Result<Map> {
+        let place = Map::place(packing, self.footer.pages);
+        let from = place.start * page::BYTES as u64;
+        // The footer was checked: the file is as long as that.
+        let mut stored = vec![0; (place.end - place.start) as usize * page::BYTES];
+        disk::read_exact(&*self.disk, &self.file, self.name, &mut stored, from)?;
+        let map = Map::decode(packing, self.footer.pages, self.name, &stored)?;
+        map.ok_or_else(|| disk::damaged(self.name, from, "malformed map of chunks"))
     }
 
     /// The index, which the first caller reads. (Two concurrent first callers both read it.)
@@ -328,7 +386,17 @@ impl<D: Disk> Table<D> {
     #[cold]
     fn will_read(&self, first: u64, count: u64) {
         let bytes = page::BYTES as u64;
-        self.disk.will_read(&self.file, first * bytes, count * bytes);
+        let Some(packing) = &self.footer.packing else {
+            return self.disk.will_read(&self.file, first * bytes, count * bytes);
+        };
+        let end = (first + count).min(self.footer.pages - 1);
+        if first < end
+            && let Ok(map) = self.map(packing)
+        {
+            let from = map.range(first / CHUNK_PAGES).start / bytes * bytes;
+            let to = map.range((end - 1) / CHUNK_PAGES).end.next_multiple_of(bytes);
+            self.disk.will_read(&self.file, from, to - from);
+        }
     }
 
     /// Announces pages in one piece: from the first to the last that is not in the cache.
@@ -379,25 +447,74 @@ impl<D: Disk> Table<D> {
         self.pages.fetch(page as u32, at..(at + bytes as usize).min(page::PAYLOAD))
     }
 
-    /// The number under which the page is sealed.
+    /// The number under which the page is sealed, in a table that is not packed.
     fn sealed_as(&self, page: u64) -> u64 {
         if page + 1 == self.footer.pages { page | page::LAST } else { page }
     }
 
-    /// A page, through the cache.
+    /// A page, through the cache. It is counted in `reads` if the cache does not have it. If the caller `goes_on` to
+    /// the pages beside it, those that are packed with it come into the cache too.
     #[inline]
-    fn page(&self, number: u64) -> Result<PageRef> {
-        self.page_noting(number, &mut 0)
-    }
-
-    /// The same, and counts it in `reads` if the cache does not have it.
-    #[inline]
-    fn page_noting(&self, number: u64, reads: &mut u64) -> Result<PageRef> {
+    fn page_noting(&self, number: u64, goes_on: bool, reads: &mut u64) -> Result<PageRef> {
         self.pages.get(number as u32, |bytes| {
             *reads += 1;
+            if let Some(packing) = &self.footer.packing {
+                return self.read_packed(packing, number, goes_on, bytes);
+            }
             disk::read_exact(&*self.disk, &self.file, self.name, bytes, number * page::BYTES as u64)?;
             page::check(bytes, self.name, self.sealed_as(number))
         })
+    }
+
+    /// Reads a page of a packed table.
+    #[cold]
+    fn read_packed(
+        &self,
+        packing: &Packing,
+        number: u64,
+        goes_on: bool,
+        page: &mut [u8; page::BYTES],
+    ) -> Result<()> {
+        if number + 1 == self.footer.pages {
+            return self.read_last(page);
+        }
+        let map = self.map(packing)?;
+        let (chunk, at) = (number / CHUNK_PAGES, (number % CHUNK_PAGES) as usize);
+        if map.is_plain(chunk) {
+            let offset = map.range(chunk).start + (at * page::BYTES) as u64;
+            disk::read_exact(&*self.disk, &self.file, self.name, page, offset)?;
+            return page::check_at(page, self.name, number, offset);
+        }
+        let mut payloads = vec![0; map.count(chunk) as usize * page::PAYLOAD];
+        self.read_chunks(packing, map, chunk..chunk + 1, &mut payloads)?;
+        for (other, payload) in (number - at as u64..).zip(payloads.chunks_exact(page::PAYLOAD)) {
+            if other == number {
+                page[..page::PAYLOAD].copy_from_slice(payload);
+            } else if goes_on {
+                self.pages.offer(other as u32, payload);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the last page of a packed table, which is not packed.
+    fn read_last(&self, page: &mut [u8]) -> Result<()> {
+        let last = self.last_page();
+        disk::read_exact(&*self.disk, &self.file, self.name, page, last * page::BYTES as u64)?;
+        page::check(page, self.name, last | page::LAST)
+    }
+
+    /// Fills `out` with the payloads of the pages in some chunks.
+    fn read_chunks(&self, packing: &Packing, map: &Map, chunks: Range<u64>, out: &mut [u8]) -> Result<()> {
+        let start = map.range(chunks.start).start;
+        let mut stored = vec![0; (map.range(chunks.end - 1).end - start) as usize];
+        disk::read_exact(&*self.disk, &self.file, self.name, &mut stored, start)?;
+        for (chunk, out) in chunks.zip(out.chunks_mut(CHUNK_PAGES as usize * page::PAYLOAD)) {
+            let range = map.range(chunk);
+            let stored = &stored[(range.start - start) as usize..(range.end - start) as usize];
+            map.unpack(packing, self.name, chunk, stored, out)?;
+        }
+        Ok(())
     }
 
     /// Reads the bytes from a logical offset on, which are within the file.
@@ -405,7 +522,7 @@ impl<D: Disk> Table<D> {
         if out.len() > CACHED_PAGES_MAX * page::PAYLOAD {
             return self.read_past(from, out);
         }
-        cache::copy(from, out, |number| self.page(number))
+        cache::copy(from, out, |number| self.page_noting(number, true, &mut 0))
     }
 
     /// The same, always from the disk, without keeping anything.
@@ -425,12 +542,38 @@ impl<D: Disk> Table<D> {
         Ok(())
     }
 
-    /// Reads `count` pages from the disk and verifies their checksums, which stay in the result.
+    /// Reads `count` pages from the disk and verifies their checksums, which stay in the result, or zeros if the table
+    /// is packed.
     fn read_pages(&self, first: u64, count: u64, into: &mut Vec<u8>) -> Result<()> {
         into.resize(count as usize * page::BYTES, 0);
+        if let Some(packing) = &self.footer.packing {
+            return self.unpack_pages(packing, first, into);
+        }
         disk::read_exact(&*self.disk, &self.file, self.name, into, first * page::BYTES as u64)?;
         for (number, page) in (first..).zip(into.chunks_exact(page::BYTES)) {
             page::check(page, self.name, self.sealed_as(number))?;
+        }
+        Ok(())
+    }
+
+    /// Reads pages of a packed table from the disk, as many as there is room for.
+    fn unpack_pages(&self, packing: &Packing, first: u64, into: &mut [u8]) -> Result<()> {
+        let end = first + (into.len() / page::BYTES) as u64;
+        let packed_end = end.min(self.footer.pages - 1);
+        if first < packed_end {
+            let map = self.map(packing)?;
+            let chunks = first / CHUNK_PAGES..packed_end.div_ceil(CHUNK_PAGES);
+            let all = chunks.start * CHUNK_PAGES..(chunks.end * CHUNK_PAGES).min(self.footer.pages - 1);
+            let mut payloads = vec![0; (all.end - all.start) as usize * page::PAYLOAD];
+            self.read_chunks(packing, map, chunks, &mut payloads)?;
+            let wanted = payloads.chunks_exact(page::PAYLOAD).skip((first - all.start) as usize);
+            for (page, payload) in into.chunks_exact_mut(page::BYTES).zip(wanted) {
+                page[..page::PAYLOAD].copy_from_slice(payload);
+            }
+        }
+        if end == self.footer.pages {
+            let last = into.len() - page::BYTES;
+            self.read_last(&mut into[last..])?;
         }
         Ok(())
     }

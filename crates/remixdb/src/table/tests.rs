@@ -2,12 +2,13 @@
 //! own file.
 
 mod damage;
+mod packed;
 
 use super::build::Built;
 use super::*;
 use crate::rate::Counted;
 use forrest_base::random::Random;
-use forrest_engine::ErrorKind;
+use forrest_engine::{Compression, ErrorKind};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Mutex;
@@ -113,8 +114,13 @@ type Map = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 const NAME: Name = Name { kind: disk::Kind::Table, number: 7 };
 
 fn build(disk: &Memory, map: &Map, tags: bool) -> Built {
+    build_packed(disk, map, tags, Compression::None)
+}
+
+fn build_packed(disk: &Memory, map: &Map, tags: bool, method: Compression) -> Built {
     let spent = Counted::default();
-    let mut builder = Builder::new(disk, NAME).unwrap().at_rate(&spent).tagged(tags);
+    let builder = Builder::new(disk, NAME).unwrap().at_rate(&spent).tagged(tags);
+    let mut builder = builder.packed(method).unwrap();
     for (key, value) in map {
         builder
             .add(key, value.as_ref().map_or(TableEntry::Tombstone, |value| TableEntry::Value(value)))
@@ -126,8 +132,12 @@ fn build(disk: &Memory, map: &Map, tags: bool) -> Built {
 }
 
 fn file_of(map: &Map, tags: bool) -> Vec<u8> {
+    packed_file_of(map, tags, Compression::None)
+}
+
+fn packed_file_of(map: &Map, tags: bool, method: Compression) -> Vec<u8> {
     let disk = Memory::default();
-    build(&disk, map, tags);
+    build_packed(&disk, map, tags, method);
     disk.bytes(NAME).lock().unwrap().clone()
 }
 
@@ -140,20 +150,31 @@ fn open(disk: &Arc<Memory>, cache_bytes: usize) -> Result<Table<Memory>> {
 }
 
 /// Everything that a table returns for every entry, and for keys around every key, agrees with the map, without tags
-/// and with them. Returns the size without.
+/// and with them, and compressed. Returns the size without.
 fn assert_same(map: &Map, cache_bytes: usize) -> u64 {
-    let bytes = assert_same_with(map, cache_bytes, false);
-    let more = assert_same_with(map, cache_bytes, true) - bytes;
+    let bytes = assert_same_with(map, cache_bytes, false, Compression::None);
+    let tagged = assert_same_with(map, cache_bytes, true, Compression::None);
+    let more = tagged - bytes;
+    for method in packed::methods() {
+        let packed = assert_same_with(map, cache_bytes, true, method);
+        // The map of chunks, and what is not filled in two pages.
+        assert!(
+            packed <= tagged + tagged / 2_000 + 2 * page::BYTES as u64,
+            "{method}: {packed} for {tagged}"
+        );
+    }
     let tags = 2 * map.len() as u64;
     assert!(more < tags + 2 * page::BYTES as u64 + tags / 100, "{more} bytes more for {} tags", map.len());
     bytes
 }
 
-fn assert_same_with(map: &Map, cache_bytes: usize, tags: bool) -> u64 {
+fn assert_same_with(map: &Map, cache_bytes: usize, tags: bool, method: Compression) -> u64 {
     let disk = Arc::new(Memory::default());
-    let built = build(&disk, map, tags);
+    let built = build_packed(&disk, map, tags, method);
     let table = open(&disk, cache_bytes).unwrap();
     table.verify().unwrap();
+    let packed = table.footer.packing.map_or(Compression::None, |packing| packing.method);
+    assert_eq!(packed, if table.footer.pages > 1 { method } else { Compression::None });
     assert_eq!(table.tags().unwrap().is_some(), tags);
     let tombstones = map.values().filter(|value| value.is_none()).count() as u32;
     let least = map.first_key_value().map_or(&[][..], |(key, _)| key);

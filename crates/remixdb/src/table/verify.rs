@@ -2,8 +2,9 @@
 //! the cache.
 
 use super::block::{self, Block, Kind, Layout};
-use super::format::{BLOCK_HEAD, BLOCK_KEYS, Footer};
+use super::format::{BLOCK_HEAD, BLOCK_KEYS, Footer, Packing};
 use super::index::Index;
+use super::pack::Map;
 use super::tags::{Tags, tag};
 use super::{PIECE_PAGES, Table};
 use crate::disk::{self, Disk};
@@ -48,15 +49,34 @@ impl<D: Disk> Table<D> {
         for first in (0..self.footer.pages).step_by(PIECE_PAGES as usize) {
             self.read_pages(first, (self.footer.pages - first).min(PIECE_PAGES), &mut pages)?;
         }
+        if let Some(packing) = &self.footer.packing {
+            self.verify_map(packing)?;
+        }
         let mut last = vec![0; page::BYTES];
         self.read_pages(self.footer.pages - 1, 1, &mut last)?;
-        if Footer::decode(self.name, self.footer.pages, &last[..page::PAYLOAD])? != self.footer {
+        if Footer::decode(self.name, self.footer.file_pages, &last[..page::PAYLOAD])? != self.footer {
             return Err(self.damaged(
                 self.footer.bounds,
                 "the footer differs from the one read when the table was opened",
             ));
         }
         self.verify_blocks()
+    }
+
+    /// Reads the map of a packed table again, and checks that there is nothing before it.
+    fn verify_map(&self, packing: &Packing) -> Result<()> {
+        self.read_map(packing)?;
+        let map_at = Map::place(packing, self.footer.pages).start * page::BYTES as u64;
+        let mut zeros = vec![0; (map_at - packing.bytes) as usize];
+        disk::read_exact(&*self.disk, &self.file, self.name, &mut zeros, packing.bytes)?;
+        match zeros.iter().position(|&byte| byte != 0) {
+            None => Ok(()),
+            Some(at) => Err(disk::damaged(
+                self.name,
+                packing.bytes + at as u64,
+                "a byte after the last chunk is not zero",
+            )),
+        }
     }
 
     fn verify_blocks(&self) -> Result<()> {

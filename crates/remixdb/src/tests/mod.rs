@@ -14,6 +14,7 @@ mod ingest;
 mod log_directory;
 mod lost;
 mod opening;
+mod packed;
 mod ranges;
 mod resume;
 mod salvage;

@@ -8,7 +8,7 @@ use crate::core::Handle;
 use crate::disk::simulated::Simulated;
 use crate::ingest::Ingest;
 use forrest_base::random::Random;
-use forrest_engine::{Durability, Filled, Ingest as _, Op, Options, Pages, Result, View as _};
+use forrest_engine::{Compression, Durability, Filled, Ingest as _, Op, Options, Pages, Result, View as _};
 use forrest_index::Direction;
 use forrest_testing::{number, sized};
 use std::collections::BTreeMap;
@@ -35,6 +35,8 @@ pub(super) enum Step {
     /// An ingest of ascending keys; the steps are made before the end of it.
     Ingest(&'static str, Vec<u8>, usize, Vec<Step>),
     Drop(&'static str),
+    /// The compression of a keyspace from now on.
+    Compress(&'static str, Compression),
     Sync,
     /// Background work.
     Work,
@@ -82,6 +84,11 @@ fn key(number: u8) -> Vec<u8> {
 }
 
 fn value(number: u8, len: usize) -> Vec<u8> {
+    if len >= LONG && number.is_multiple_of(2) {
+        // What no method makes smaller.
+        let mut random = Random(number.into());
+        return (0..len).map(|_| random.next() as u8).collect();
+    }
     (0..len).map(|at| number ^ at as u8).collect()
 }
 
@@ -92,6 +99,40 @@ fn replaced(start: u8, end: u8) -> [impl Iterator<Item = u8>; 2] {
         numbers.step_by(usize::from(parts) + 3)
     };
     [some(0), some(1)]
+}
+
+/// Values with this number of bytes or more come only with compression.
+const LONG: usize = 1 << 10;
+
+/// Compressed and plain tables, of several chunks: the work of another seed with longer values.
+pub(super) fn packed_steps(seed: u64, count: usize) -> Vec<Step> {
+    let mut random = Random(seed ^ 30);
+    let mut made = vec![Step::Compress("default", Compression::Lz4)];
+    for mut step in ingest_steps(seed, count) {
+        lengthen(&mut step);
+        made.push(step);
+        if random.below(6) == 0 {
+            let space = if random.below(3) == 0 { "other" } else { "default" };
+            let method = if random.below(3) == 0 { Compression::None } else { Compression::Lz4 };
+            made.push(Step::Compress(space, method));
+        }
+    }
+    made
+}
+
+/// Makes long values of those that are not short.
+fn lengthen(step: &mut Step) {
+    let longer = |len: &mut usize| *len = if *len >= 35 { *len * 60 % 20_000 + LONG } else { *len };
+    match step {
+        Step::Set(_, _, len) => longer(len),
+        Step::Batch(changes) => changes.iter_mut().filter_map(|(_, _, len)| len.as_mut()).for_each(longer),
+        Step::Ingest(_, _, len, meanwhile) => {
+            // Of each key.
+            *len *= 10;
+            meanwhile.iter_mut().for_each(lengthen);
+        }
+        _ => {}
+    }
 }
 
 /// The work of a seed, on few keys, so that operations meet.
@@ -247,6 +288,7 @@ impl World {
             Step::Drop(space) => {
                 self.store.drop_space(space)?;
             }
+            Step::Compress(space, method) => self.store.choose_compression(&*self.space(space)?, *method)?,
             Step::Sync => self.store.sync()?,
             Step::Work => {
                 self.store.prepare_log()?;
@@ -359,6 +401,7 @@ pub(super) fn follow(states: &mut Vec<Content>, step: &Step) {
         Step::Drop(space) => {
             now.remove(*space);
         }
+        Step::Compress(space, _) => made(states, &mut now, space),
         Step::Sync | Step::Work | Step::Flush | Step::Compact => {}
     }
     if states.last() != Some(&now) {

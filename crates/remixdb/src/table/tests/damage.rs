@@ -2,6 +2,7 @@
 //! does not justify.
 
 use super::*;
+use crate::table::pack;
 
 /// Values, several blocks with every column, an index and bounds, on a few pages.
 fn some_map() -> Map {
@@ -32,11 +33,20 @@ fn read_all(table: &Table<Memory>, map: &Map) -> Result<()> {
     Ok(())
 }
 
+/// Packed tables with chunks of both kinds, the last one with fewer pages.
+fn packed_files() -> Vec<Vec<u8>> {
+    let map = packed::mixed_map(MIXED);
+    packed::methods().map(|method| packed_file_of(&map, true, method)).collect()
+}
+
+/// Entries of these.
+const MIXED: u32 = 200;
+
 #[test]
 fn every_flipped_bit_is_reported() {
     let small = Map::from([(b"a".to_vec(), Some(b"1".to_vec())), (b"b".to_vec(), None)]);
-    for (map, bits, tags) in [(small, 8, false), (some_map(), 1, false), (some_map(), 1, true)] {
-        let file = file_of(&map, tags);
+    let files = [file_of(&small, false), file_of(&some_map(), false), file_of(&some_map(), true)];
+    for (file, bits) in files.into_iter().chain(packed_files()).zip([8, 1, 1, 1, 1]) {
         for at in 0..file.len() {
             for bit in 0..bits {
                 let mut bytes = file.clone();
@@ -53,14 +63,14 @@ fn every_flipped_bit_is_reported() {
 
 #[test]
 fn a_flipped_bit_never_changes_an_answer() {
-    let map = some_map();
-    for tags in [false, true] {
-        let file = file_of(&map, tags);
+    let (map, mixed) = (some_map(), packed::mixed_map(MIXED));
+    let files = [(file_of(&map, false), &map), (file_of(&map, true), &map)];
+    for (file, map) in files.into_iter().chain(packed_files().into_iter().map(|file| (file, &mixed))) {
         let mut reported = 0;
         for at in (0..file.len()).step_by(5) {
             let mut bytes = file.clone();
             bytes[at] ^= 1 << (at % 8);
-            reported += u32::from(opened(bytes).and_then(|table| read_all(&table, &map)).is_err());
+            reported += u32::from(opened(bytes).and_then(|table| read_all(&table, map)).is_err());
         }
         assert!(reported > 0);
     }
@@ -68,15 +78,20 @@ fn a_flipped_bit_never_changes_an_answer() {
 
 #[test]
 fn every_truncation_is_reported() {
-    let file = file_of(&some_map(), true);
+    for file in [file_of(&some_map(), true)].into_iter().chain(packed_files()) {
+        refuse_truncations(&file);
+    }
+}
+
+fn refuse_truncations(file: &[u8]) {
     assert!(file.len() > 2 * 4096, "several pages");
     for len in 0..file.len() {
         assert!(opened(file[..len].to_vec()).is_err(), "cut off at {len}");
     }
     for more in [1, 4096] {
-        assert!(opened([&file[..], &vec![0; more]].concat()).is_err());
+        assert!(opened([file, &vec![0; more]].concat()).is_err());
     }
-    assert!(opened([&file[..], &file[..]].concat()).is_err(), "the end repeated");
+    assert!(opened([file, file].concat()).is_err(), "the end repeated");
 }
 
 /// A value with the bytes of a footer is not taken for one when the file is cut off after it.
@@ -90,14 +105,19 @@ fn a_forged_footer_is_no_footer() {
 
 #[test]
 fn pages_in_the_wrong_place_are_reported() {
-    let file = file_of(&some_map(), true);
+    for file in [file_of(&some_map(), true)].into_iter().chain(packed_files()) {
+        refuse_moved_pages(&file);
+    }
+}
+
+fn refuse_moved_pages(file: &[u8]) {
     let pages = file.len() / 4096;
     for (one, two) in (0..pages).flat_map(|one| (0..pages).map(move |two| (one, two))) {
         let (one, two) = (one * 4096, two * 4096);
         if one == two {
             continue;
         }
-        let mut copied = file.clone();
+        let mut copied = file.to_vec();
         copied.copy_within(one..one + 4096, two);
         let mut swapped = copied.clone();
         swapped[one..one + 4096].copy_from_slice(&file[two..two + 4096]);
@@ -105,7 +125,7 @@ fn pages_in_the_wrong_place_are_reported() {
             assert!(opened(bytes).and_then(|table| table.verify()).is_err(), "{one} {two}");
         }
     }
-    let mut zeroed = file.clone();
+    let mut zeroed = file.to_vec();
     zeroed[..4096].fill(0);
     assert!(opened(zeroed).unwrap().verify().is_err());
 }
@@ -165,10 +185,80 @@ fn what_a_later_version_wrote_is_refused_in_words() {
         }
     }
     let mut bytes = file.clone();
-    bytes[4096 - 8 - 128 + 8] = 2;
+    bytes[4096 - 8 - 128 + 8] = 3;
     let error = opened(resealed(bytes, 0)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(error.to_string().contains("format version 2, and this build reads version 1"), "{error}");
+    assert!(
+        error.to_string().contains("format version 3, and this build reads version 2 and older"),
+        "{error}"
+    );
+}
+
+/// What is before the footer of a packed table, each field with lies.
+#[test]
+fn packings_that_lie_are_refused() {
+    for file in packed_files() {
+        let (last, at) = (file.len() / 4096 - 1, file.len() - 8 - 160);
+        for field in [0, 4, 8, 16, 24] {
+            let width = if field < 8 { 4 } else { 8 };
+            let mut stored = [0; 8];
+            stored[..width].copy_from_slice(&file[at + field..at + field + width]);
+            let stored = u64::from_le_bytes(stored);
+            let near = [stored + 1, stored.wrapping_sub(1), stored + 4, stored + 4096, stored * 2];
+            for lie in
+                near.into_iter().chain([u64::MAX, u64::from(u32::MAX), 1 << 40, 1 << 63, 12_345_678, 8, 1, 0])
+            {
+                let mut bytes = file.clone();
+                bytes[at + field..at + field + width].copy_from_slice(&lie.to_le_bytes()[..width]);
+                if bytes == file {
+                    continue;
+                }
+                let refused = opened(resealed(bytes, last)).and_then(|table| table.verify());
+                assert!(refused.is_err(), "field {field}: {lie}");
+            }
+        }
+    }
+}
+
+/// A packed table with valid checksums and random content: as above. The chunks have it too.
+#[test]
+fn packed_nonsense_is_survived() {
+    let map = packed::mixed_map(MIXED);
+    let mut random = Random(10);
+    for file in packed_files() {
+        let mut found = 0;
+        let tries = forrest_testing::sized(600, 3_000);
+        for _ in 0..tries {
+            let mut bytes = file.clone();
+            for _ in 0..1 + random.index(3) {
+                // The map and the footer take two pages.
+                let at = match random.index(4) {
+                    0 => bytes.len() - 2 * 4096 + random.index(60),
+                    1 => bytes.len() - 8 - 160 + random.index(160),
+                    _ => random.index(bytes.len()),
+                };
+                bytes[at] = [0, 1, 0x7F, 0xFF, random.next() as u8][random.index(5)];
+            }
+            pack::seal_all(&mut bytes, NAME);
+            let Ok(table) = opened(bytes) else { continue };
+            found += u32::from(table.verify().is_err());
+            read_some(&table, &map);
+        }
+        assert!(found > tries / 20, "{found} of {tries}");
+    }
+}
+
+/// Reads without looking at what comes.
+fn read_some(table: &Table<Memory>, map: &Map) {
+    let (mut cursor, mut out) = (TableCursor::new(table), Vec::new());
+    for ordinal in (0..table.entries().min(200)).step_by(9) {
+        let _ = cursor.key_into(ordinal, &mut out);
+        let _ = cursor.value_into(ordinal, &mut out);
+        out.clear();
+    }
+    for (key, _) in map.iter().step_by(31) {
+        let _ = cursor.find(key);
+    }
 }
 
 /// Files with valid checksums and random content: errors or wrong values, but no panic, and no endless loop.

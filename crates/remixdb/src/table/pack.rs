@@ -1,0 +1,213 @@
+//! Packed tables: their pages are compressed four at a time, as *chunks*. The layout is described in
+//! [`format`](super::format).
+//!
+//! A chunk has the pages' payloads. Logical offsets stay as they are, so all that refers to places of the table does
+//! not know about this. A chunk that compression would not make an eighth smaller has its pages as they are in any
+//! other table; each is then read alone.
+
+#[cfg(any(test, feature = "simulated"))]
+use super::format::Footer;
+use super::format::{CHUNK_LEAST, CHUNK_PAGES, END, Packing, chunks_of};
+use crate::compression::{self, Compressor};
+use crate::disk::{self, Name};
+use crate::page;
+use forrest_engine::{Compression, Result};
+use std::ops::Range;
+
+/// Bytes of a chunk's checksum.
+const SUM: usize = 8;
+/// Set in the number that seals a chunk, and a page of the map: neither is taken for a page, or for the other.
+const CHUNK: u64 = 1 << 62;
+const MAP: u64 = 1 << 61;
+
+/// Where chunks are.
+pub(super) struct Map {
+    /// The end of each, from the beginning of the file.
+    ends: Box<[u64]>,
+    /// Pages in all of them.
+    pages: u64,
+}
+
+impl Map {
+    /// Pages of the file that have it, for a table of `pages` pages.
+    pub(super) fn place(packing: &Packing, pages: u64) -> Range<u64> {
+        let from = packing.chunk_pages();
+        from..from + Packing::map_pages(pages)
+    }
+
+    /// Decodes the stored form, which are the pages of its [place](Map::place). `None` inside if it is damaged although
+    /// its checksums are right.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(super) fn decode(packing: &Packing, pages: u64, name: Name, stored: &[u8]) -> Result<Option<Map>> {
+        let first = Map::place(packing, pages).start;
+        let mut numbers = Vec::new();
+        for (number, page) in (0..).zip(stored.chunks_exact(page::BYTES)) {
+            page::check_at(page, name, number | MAP, (first + number) * page::BYTES as u64)?;
+            numbers.extend_from_slice(&page[..page::PAYLOAD]);
+        }
+        let (ends, zeros) = numbers.split_at(chunks_of(pages) as usize * END);
+        let ends = ends.as_chunks().0.iter().map(|end| u64::from_le_bytes(*end)).collect();
+        let map = Map { ends, pages: pages - 1 };
+        let is_whole = map.is_whole(packing) && zeros.iter().all(|&byte| byte == 0);
+        Ok(is_whole.then_some(map))
+    }
+
+    fn is_whole(&self, packing: &Packing) -> bool {
+        let mut start = 0;
+        for (chunk, &end) in (0..).zip(&self.ends) {
+            let Some(bytes) = end.checked_sub(start) else { return false };
+            let whole = self.count(chunk) * page::BYTES as u64;
+            if bytes != whole && !(CHUNK_LEAST..=most_packed(whole)).contains(&bytes) {
+                return false;
+            }
+            start = end;
+        }
+        start == packing.bytes
+    }
+
+    /// Its memory in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val::<[u64]>(&self.ends)
+    }
+
+    /// The number of pages in a chunk.
+    pub(super) fn count(&self, chunk: u64) -> u64 {
+        (self.pages - chunk * CHUNK_PAGES).min(CHUNK_PAGES)
+    }
+
+    /// Where a chunk is in the file.
+    pub(super) fn range(&self, chunk: u64) -> Range<u64> {
+        let start = chunk.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
+        start..self.ends[chunk as usize]
+    }
+
+    /// Whether a chunk has its pages as they are.
+    pub(super) fn is_plain(&self, chunk: u64) -> bool {
+        let range = self.range(chunk);
+        range.end - range.start == self.count(chunk) * page::BYTES as u64
+    }
+
+    /// Checks the stored form of a chunk, and fills `out` with the payloads of its pages.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(super) fn unpack(
+        &self,
+        packing: &Packing,
+        name: Name,
+        chunk: u64,
+        stored: &[u8],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let (start, first) = (self.range(chunk).start, chunk * CHUNK_PAGES);
+        if self.is_plain(chunk) {
+            let pages = stored.chunks_exact(page::BYTES).zip(out.chunks_exact_mut(page::PAYLOAD));
+            for (at, (page, out)) in (0..).zip(pages) {
+                page::check_at(page, name, first + at, start + at * page::BYTES as u64)?;
+                out.copy_from_slice(&page[..page::PAYLOAD]);
+            }
+            return Ok(());
+        }
+        let (packed, sum) = stored.split_at(stored.len() - SUM);
+        if sum != page::sum(packed, name, chunk | CHUNK).to_le_bytes() {
+            return Err(disk::damaged(name, start, "wrong checksum of a chunk"));
+        }
+        if !compression::decompress(packing.method, packed, out) {
+            return Err(disk::damaged(name, start, "a chunk with a valid checksum is malformed"));
+        }
+        Ok(())
+    }
+}
+
+/// The greatest length of a compressed chunk, with its checksum, whose pages take `whole` bytes.
+fn most_packed(whole: u64) -> u64 {
+    whole - whole / 8
+}
+
+/// Packs the pages of a table that is being written.
+pub(super) struct Packer {
+    compressor: Compressor,
+    ends: Vec<u64>,
+    /// The payloads of a chunk, in a buffer that is reused.
+    payloads: Vec<u8>,
+}
+
+impl Packer {
+    pub(super) fn new(method: Compression) -> Packer {
+        Packer { compressor: Compressor::new(method), ends: Vec::new(), payloads: Vec::new() }
+    }
+
+    /// Bytes of memory that it takes, without the buffers for one chunk.
+    pub(super) fn bytes(&self) -> usize {
+        self.ends.capacity() * END
+    }
+
+    /// Packs the pages at the end of `bytes`, from `from` on, as the next chunk. They are sealed. `offset` is where
+    /// `bytes` is in the file.
+    pub(super) fn pack(&mut self, name: Name, offset: u64, bytes: &mut Vec<u8>, from: usize) {
+        let chunk = self.ends.len() as u64;
+        self.payloads.clear();
+        for page in bytes[from..].chunks_exact(page::BYTES) {
+            self.payloads.extend_from_slice(&page[..page::PAYLOAD]);
+        }
+        let most = most_packed((bytes.len() - from) as u64) as usize - SUM;
+        if let Some(packed) = self.compressor.compress(&self.payloads, most) {
+            bytes.truncate(from);
+            bytes.extend_from_slice(packed);
+            bytes.extend_from_slice(&page::sum(packed, name, chunk | CHUNK).to_le_bytes());
+        }
+        self.ends.push(offset + bytes.len() as u64);
+    }
+
+    /// What the footer states, once all chunks are packed.
+    pub(super) fn packing(&self) -> Packing {
+        Packing { method: self.compressor.method(), bytes: self.ends.last().copied().unwrap_or_default() }
+    }
+
+    /// The pages of the map.
+    pub(super) fn map(&self, name: Name) -> Vec<u8> {
+        let numbers: Vec<u8> = self.ends.iter().flat_map(|end| end.to_le_bytes()).collect();
+        let mut out = Vec::new();
+        for (number, numbers) in (0..).zip(numbers.chunks(page::PAYLOAD)) {
+            let start = out.len();
+            out.extend_from_slice(numbers);
+            out.resize(start + page::BYTES, 0);
+            page::seal(&mut out[start..], name, number | MAP);
+        }
+        out
+    }
+}
+
+/// Makes the checksums of a packed table right, as far as its parts can be found; for tests and fuzzers. False if it is
+/// not packed; its last page is sealed then.
+#[cfg(any(test, feature = "simulated"))]
+pub(crate) fn seal_all(bytes: &mut [u8], name: Name) -> bool {
+    let (pages, rest) = bytes.as_chunks_mut::<{ page::BYTES }>();
+    let (file_pages, Some(last)) = (pages.len() as u64, pages.last_mut().filter(|_| rest.is_empty())) else {
+        return false;
+    };
+    page::seal(last, name, (file_pages - 1) | page::LAST);
+    let Ok(footer) = Footer::decode(name, file_pages, &last[..page::PAYLOAD]) else { return false };
+    let Some(packing) = footer.packing else { return false };
+    let place = Map::place(&packing, footer.pages);
+    let range = place.start as usize * page::BYTES..place.end as usize * page::BYTES;
+    for (number, page) in (0..).zip(bytes[range.clone()].chunks_exact_mut(page::BYTES)) {
+        page::seal(page, name, number | MAP);
+    }
+    let Ok(Some(map)) = Map::decode(&packing, footer.pages, name, &bytes[range]) else { return true };
+    for chunk in 0..chunks_of(footer.pages) {
+        let range = map.range(chunk);
+        let stored = &mut bytes[range.start as usize..range.end as usize];
+        if map.is_plain(chunk) {
+            for (at, page) in (0..).zip(stored.chunks_exact_mut(page::BYTES)) {
+                page::seal(page, name, chunk * CHUNK_PAGES + at);
+            }
+        } else {
+            let (packed, end) = stored.split_at_mut(stored.len() - SUM);
+            end.copy_from_slice(&page::sum(packed, name, chunk | CHUNK).to_le_bytes());
+        }
+    }
+    true
+}

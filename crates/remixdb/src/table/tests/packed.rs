@@ -1,0 +1,143 @@
+//! Packed tables: how small they are, what is read of them, and what they share with others. That they have the same
+//! entries is checked with all others.
+
+use super::*;
+use crate::compression;
+
+/// The methods that this build has.
+pub(super) fn methods() -> impl Iterator<Item = Compression> {
+    let is_here = |method: &Compression| *method != Compression::None && compression::check(*method).is_ok();
+    Compression::ALL.into_iter().filter(is_here)
+}
+
+/// Values of text first, then random ones: chunks of both kinds.
+pub(super) fn mixed_map(count: u32) -> Map {
+    let mut random = Random(4);
+    let entries = (0..count).map(|i| {
+        let text = format!("{{\"number\":{i},\"kind\":\"event\",\"state\":\"done\"}}").repeat(2);
+        let value = if i < count / 2 { text.into_bytes() } else { random.bytes(100) };
+        (i.to_be_bytes().to_vec(), (i % 50 > 0).then_some(value))
+    });
+    entries.collect()
+}
+
+#[test]
+fn text_takes_less_and_noise_no_more() {
+    let map = mixed_map(4_000);
+    let plain = file_of(&map, true).len();
+    for method in methods() {
+        let packed = packed_file_of(&map, true, method).len();
+        assert!(packed < plain * 7 / 10, "{method}: {packed} of {plain}");
+    }
+    let mut random = Random(8);
+    let noise: Map = (0..4_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(random.bytes(200)))).collect();
+    for method in methods() {
+        let disk = Arc::new(Memory::default());
+        build_packed(&disk, &noise, true, method);
+        let table = open(&disk, 1 << 20).unwrap();
+        assert!(table.file_bytes() <= table.plain_bytes() + 2 * 4096, "{table:?}");
+        let bytes = table.memory_bytes();
+        // A page of noise is read alone.
+        table.index().unwrap();
+        table.tags().unwrap();
+        disk.read.lock().unwrap().clear();
+        TableCursor::new(&table).value(2_000).unwrap();
+        assert!(disk.read.lock().unwrap().len() <= 4, "{:?}", disk.read);
+        assert!(table.memory_bytes() > bytes, "the map counts");
+    }
+}
+
+/// A table of one page is one of version 1, whatever it has.
+#[test]
+fn one_page_is_not_packed() {
+    let map = Map::from([(b"k".to_vec(), Some(vec![7; 3_000]))]);
+    for method in methods() {
+        assert_eq!(packed_file_of(&map, true, method), file_of(&map, true));
+    }
+}
+
+/// A walk unpacks each chunk once, and a lookup leaves what it did not ask for.
+#[test]
+fn a_walk_unpacks_each_chunk_once() {
+    let map: Map = (0..20_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
+    let disk = Arc::new(Memory::default());
+    build_packed(&disk, &map, false, Compression::Lz4);
+    for forward in [true, false] {
+        let table = open(&disk, 1 << 24).unwrap();
+        table.index().unwrap();
+        disk.read.lock().unwrap().clear();
+        let mut cursor = TableCursor::walking(&table);
+        let step = |at: u32| if forward { at } else { table.entries() - 1 - at };
+        (0..table.entries()).map(step).for_each(|ordinal| {
+            cursor.key_at(ordinal).unwrap();
+            cursor.value_with(ordinal, <[u8]>::len).unwrap();
+        });
+        let (reads, chunks) = (disk.read.lock().unwrap().len() as u64, table.footer.pages.div_ceil(4));
+        assert!(reads <= chunks + 2, "{reads} reads of {chunks} chunks, forward: {forward}");
+        assert!(table.cache().stats().misses <= chunks + 2);
+    }
+    let table = open(&disk, 1 << 24).unwrap();
+    table.index().unwrap();
+    let before = table.cache().stats().pages;
+    TableCursor::new(&table).value(10_000).unwrap();
+    let kept = table.cache().stats().pages - before;
+    assert!(kept <= 4, "{kept} pages for a key and its value");
+}
+
+/// A value on several pages is read with as many reads as there are chunks.
+#[test]
+fn a_long_value_unpacks_each_chunk_once() {
+    let map: Map = (0..20_u8).map(|i| (vec![i], Some(vec![i; 30_000]))).collect();
+    let disk = Arc::new(Memory::default());
+    build_packed(&disk, &map, false, Compression::Lz4);
+    let table = open(&disk, 1 << 24).unwrap();
+    table.index().unwrap();
+    let mut cursor = TableCursor::new(&table);
+    cursor.value(0).unwrap();
+    disk.read.lock().unwrap().clear();
+    assert_eq!(cursor.value(9).unwrap(), vec![9; 30_000]);
+    let reads = disk.read.lock().unwrap().len();
+    assert!(reads <= 3, "{reads} reads of 8 pages");
+}
+
+/// The device is asked for the pages of the file that have the chunks.
+#[test]
+fn what_will_be_read_is_announced() {
+    let map = mixed_map(20_000);
+    let disk = Arc::new(Memory::default());
+    build_packed(&disk, &map, false, Compression::Lz4);
+    let table = open(&disk, 1 << 24).unwrap();
+    table.index().unwrap();
+    for calls in [&disk.said, &disk.read] {
+        calls.lock().unwrap().clear();
+    }
+    let mut cursor = TableCursor::walking_alone(&table);
+    for ordinal in 0..table.entries() {
+        cursor.key_at(ordinal).unwrap();
+        cursor.value_with(ordinal, <[u8]>::len).unwrap();
+    }
+    let (said, read) = (disk.said.lock().unwrap(), disk.read.lock().unwrap());
+    let silent = read.iter().filter(|&offset| !said.contains(&(offset / 4096 * 4096))).count();
+    assert!(read.len() > 200 && silent <= 3, "{silent} of {} reads", read.len());
+    assert!(said.iter().all(|offset| *offset < table.file_bytes()), "beyond the end");
+}
+
+/// Builds of today read what the first one with chunks wrote, and refuse what a later one may write.
+#[test]
+fn the_format_of_chunks() {
+    let map = mixed_map(200);
+    let file = packed_file_of(&map, true, Compression::Lz4);
+    if let Some(path) = std::env::var_os("FORREST_PACKED_TABLE") {
+        std::fs::write(path, &file).unwrap();
+    }
+    let kept = include_bytes!("packed.table");
+    let table = open(&Memory::of(NAME, kept.to_vec()), 1 << 20).unwrap();
+    table.verify().unwrap();
+    let mut cursor = TableCursor::new(&table);
+    for (ordinal, (key, value)) in (0..).zip(&map) {
+        assert_eq!(cursor.find(key).unwrap(), Some(ordinal));
+        assert_eq!(cursor.value(ordinal).unwrap(), value.as_deref().unwrap_or_default());
+    }
+    // Another version of LZ4 may find other matches. Until then it is the same.
+    assert_eq!(file, kept, "the bytes of a packed table have changed");
+}
