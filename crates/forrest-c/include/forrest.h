@@ -229,6 +229,29 @@
 #define FORREST_MEMORY_BYTES 19
 
 /**
+ * The compression of the tables of a store on disk from now on, of all keyspaces for which
+ * `forrest_set_compression` has chosen nothing else: one of `FORREST_COMPRESSION_NONE` to `FORREST_COMPRESSION_ZSTD`.
+ * The store remembers it. Default: as it was chosen before; in a new store, none. Opening fails with
+ * `FORREST_UNSUPPORTED` if the home, or this build of the library, does not have it.
+ */
+#define FORREST_COMPRESSION 20
+
+/**
+ * No compression.
+ */
+#define FORREST_COMPRESSION_NONE 0
+
+/**
+ * LZ4.
+ */
+#define FORREST_COMPRESSION_LZ4 1
+
+/**
+ * Zstandard. Only in builds with it.
+ */
+#define FORREST_COMPRESSION_ZSTD 2
+
+/**
  * The largest pages that are available. The default.
  */
 #define FORREST_PAGES_AUTO 0
@@ -347,6 +370,11 @@
  * `forrest_ingest_begin`.
  */
 #define FORREST_CAN_INGEST 2048
+
+/**
+ * Compressed tables.
+ */
+#define FORREST_CAN_COMPRESS 4096
 
 /**
  * Changes that are applied at one instant. Only one thread at a time may use a batch.
@@ -490,6 +518,10 @@ typedef struct {
    * Of that, bytes on transparent huge pages, as far as the system grants them.
    */
   uint64_t cache_transparent_huge_bytes;
+  /**
+   * Bytes that the tables would take without compression.
+   */
+  uint64_t table_plain_bytes;
 } forrest_stats;
 
 /**
@@ -602,7 +634,7 @@ int32_t forrest_options_create(forrest_options **options);
 
 /**
  * Sets an option, one of `FORREST_CAPACITY_BYTES` to
- * `FORREST_MEMORY_BYTES`.
+ * `FORREST_COMPRESSION`.
  *
  * `FORREST_INVALID_ARGUMENT` if this version of the library does not know the option or value; nothing is
  * changed then. Limits of numbers are checked when a store is opened.
@@ -697,6 +729,18 @@ int32_t forrest_keyspaces(const forrest_db *db, char ***names, size_t *count);
  * - `name` is null or ends with a zero byte.
  */
 int32_t forrest_drop_keyspace(forrest_db *db, const char *name);
+
+/**
+ * Chooses how the tables that the keyspace of `db` gets from now on are compressed: one of
+ * `FORREST_COMPRESSION_NONE` to `FORREST_COMPRESSION_ZSTD`. Tables that are there stay as they are until they are
+ * merged. The store remembers the choice, which is durable when the call returns.
+ *
+ * `FORREST_UNSUPPORTED` if the home has no `FORREST_CAN_COMPRESS`, if this build of the library does not have that
+ * compression, or if the store is open for reading only; `FORREST_INVALID_ARGUMENT` if `db` is a snapshot;
+ * `FORREST_IO`; `FORREST_OUT_OF_SPACE`; `FORREST_STOPPED`.
+ */
+int32_t forrest_set_compression(forrest_db *db,
+                                uint64_t compression);
 
 /**
  * Takes a snapshot of the whole store. The handle reads the keyspace of `db` in it; `forrest_keyspace` makes
@@ -1586,7 +1630,7 @@ int32_t forrest_refresh(forrest_db *db);
 int32_t forrest_get_stats(const forrest_db *db, forrest_stats *stats, size_t stats_bytes);
 
 /**
- * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_INGEST`. A
+ * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_COMPRESS`. A
  * call that needs a missing one fails with `FORREST_UNSUPPORTED`.
  *
  * # Safety

@@ -176,7 +176,7 @@ public:
         handle_.reset(made);
     }
 
-    /** Sets an option of forrest.h, FORREST_CAPACITY_BYTES to FORREST_MEMORY_BYTES. */
+    /** Sets an option of forrest.h, FORREST_CAPACITY_BYTES to FORREST_COMPRESSION. */
     Options &set(int32_t option, uint64_t value) {
         detail::check(forrest_options_set(handle(), option, value));
         return *this;
@@ -754,6 +754,8 @@ public:
     void flush() { detail::check(forrest_flush(handle())); }
     /** Finishes the background work, for example after a large load. */
     void settle() { detail::check(forrest_settle(handle())); }
+    /** Chooses the compression of the keyspace's tables from now on: FORREST_COMPRESSION_NONE to FORREST_COMPRESSION_ZSTD. */
+    void set_compression(uint64_t compression) { detail::check(forrest_set_compression(handle(), compression)); }
     /** Merges all tables; or those of a range. */
     void compact() { detail::check(forrest_compact(handle())); }
     void compact(std::string_view start, std::optional<std::string_view> end) {

@@ -4,7 +4,7 @@ use crate::argument::{Place, text};
 use crate::code::{FORREST_NOT_FOUND, FORREST_OK};
 use crate::failure::{Failure, guard};
 use crate::handle::{LANES, Shared, Table};
-use crate::options::Options;
+use crate::options::{self, Options};
 use crate::value::hand_over_list;
 use forrest_rust::{ErrorKind, Keyspace, Snapshot, View};
 use std::ffi::c_char;
@@ -195,6 +195,22 @@ pub unsafe extern "C" fn forrest_drop_keyspace(db: *mut Db, name: *const c_char)
         let name = unsafe { text("name", name) }?;
         let dropped = Db::of(db)?.newest()?.0.drop_keyspace(name)?;
         Ok(if dropped { FORREST_OK } else { FORREST_NOT_FOUND })
+    })
+}
+
+/// Chooses how the tables that the keyspace of `db` gets from now on are compressed: one of
+/// `FORREST_COMPRESSION_NONE` to `FORREST_COMPRESSION_ZSTD`. Tables that are there stay as they are until they are
+/// merged. The store remembers the choice, which is durable when the call returns.
+///
+/// `FORREST_UNSUPPORTED` if the home has no `FORREST_CAN_COMPRESS`, if this build of the library does not have that
+/// compression, or if the store is open for reading only; `FORREST_INVALID_ARGUMENT` if `db` is a snapshot;
+/// `FORREST_IO`; `FORREST_OUT_OF_SPACE`; `FORREST_STOPPED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_set_compression(db: *mut Db, compression: u64) -> i32 {
+    guard(|| {
+        let compression = options::compression(compression)?;
+        Db::of(db)?.newest()?.1.set_compression(compression)?;
+        Ok(FORREST_OK)
     })
 }
 

@@ -4,7 +4,7 @@ use crate::argument::{Place, text};
 use crate::code::FORREST_OK;
 use crate::failure::{Failure, guard};
 use crate::handle::{Exclusive, Table};
-use forrest_rust::{Builder, Db, Durability, ErrorKind, Numa, OptionChanges, Pages};
+use forrest_rust::{Builder, Compression, Db, Durability, ErrorKind, Numa, OptionChanges, Pages};
 use std::ffi::c_char;
 use std::ptr;
 use std::time::Duration;
@@ -72,6 +72,19 @@ pub const FORREST_BACKGROUND_BYTES_PER_SECOND: i32 = 18;
 /// Default: a quarter of the machine's, at most 512 MiB; no limit if one of the sizes is set.
 pub const FORREST_MEMORY_BYTES: i32 = 19;
 
+/// The compression of the tables of a store on disk from now on, of all keyspaces for which
+/// `forrest_set_compression` has chosen nothing else: one of `FORREST_COMPRESSION_NONE` to `FORREST_COMPRESSION_ZSTD`.
+/// The store remembers it. Default: as it was chosen before; in a new store, none. Opening fails with
+/// `FORREST_UNSUPPORTED` if the home, or this build of the library, does not have it.
+pub const FORREST_COMPRESSION: i32 = 20;
+
+/// No compression.
+pub const FORREST_COMPRESSION_NONE: u64 = 0;
+/// LZ4.
+pub const FORREST_COMPRESSION_LZ4: u64 = 1;
+/// Zstandard. Only in builds with it.
+pub const FORREST_COMPRESSION_ZSTD: u64 = 2;
+
 /// The largest pages that are available. The default.
 pub const FORREST_PAGES_AUTO: u64 = 0;
 /// Explicit huge pages of 1 GiB; if there are none, transparent ones.
@@ -115,7 +128,7 @@ pub unsafe extern "C" fn forrest_options_create(options: *mut *mut Options) -> i
 }
 
 /// Sets an option, one of `FORREST_CAPACITY_BYTES` to
-/// `FORREST_MEMORY_BYTES`.
+/// `FORREST_COMPRESSION`.
 ///
 /// `FORREST_INVALID_ARGUMENT` if this version of the library does not know the option or value; nothing is
 /// changed then. Limits of numbers are checked when a store is opened.
@@ -181,6 +194,7 @@ impl Options {
             FORREST_MEMTABLE_BYTES => builder.memtable_bytes(size(value)?),
             FORREST_CACHE_BYTES => builder.cache_bytes(size(value)?),
             FORREST_TABLE_BYTES => builder.table_bytes(value),
+            FORREST_COMPRESSION => builder.compression(compression(value)?),
             FORREST_TAGS => builder.tags(flag(option, value)?),
             FORREST_WORKERS => builder.workers(size(value)?),
             FORREST_WORKER_CPU => {
@@ -237,6 +251,16 @@ pub(crate) fn durability(value: u64) -> Result<Option<Durability>, Failure> {
         FORREST_DURABILITY_BUFFERED => Some(Durability::Buffered),
         FORREST_DURABILITY_SYNC => Some(Durability::Sync),
         _ => return Err(unknown(FORREST_DURABILITY, value)),
+    })
+}
+
+/// A compression.
+pub(crate) fn compression(value: u64) -> Result<Compression, Failure> {
+    Ok(match value {
+        FORREST_COMPRESSION_NONE => Compression::None,
+        FORREST_COMPRESSION_LZ4 => Compression::Lz4,
+        FORREST_COMPRESSION_ZSTD => Compression::Zstd,
+        _ => return Err(unknown(FORREST_COMPRESSION, value)),
     })
 }
 

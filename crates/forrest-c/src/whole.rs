@@ -196,6 +196,8 @@ pub struct Stats {
     pub cache_explicit_huge_bytes: u64,
     /// Of that, bytes on transparent huge pages, as far as the system grants them.
     pub cache_transparent_huge_bytes: u64,
+    /// Bytes that the tables would take without compression.
+    pub table_plain_bytes: u64,
 }
 
 /// Returns the statistics of a store. `stats_bytes` is `sizeof(forrest_stats)`. Fields that the program was
@@ -227,6 +229,7 @@ pub unsafe extern "C" fn forrest_get_stats(db: *const Db, stats: *mut Stats, sta
             kept_bytes: found.kept_bytes,
             cache_explicit_huge_bytes: found.cache_explicit_huge_bytes,
             cache_transparent_huge_bytes: found.cache_transparent_huge_bytes,
+            table_plain_bytes: found.table_plain_bytes,
         });
         Ok(FORREST_OK)
     })
@@ -257,7 +260,10 @@ pub const FORREST_CAN_COMPACT: u64 = 1024;
 /// `forrest_ingest_begin`.
 pub const FORREST_CAN_INGEST: u64 = 2048;
 
-/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_INGEST`. A
+/// Compressed tables.
+pub const FORREST_CAN_COMPRESS: u64 = 4096;
+
+/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_COMPRESS`. A
 /// call that needs a missing one fails with `FORREST_UNSUPPORTED`.
 ///
 /// # Safety
@@ -287,6 +293,7 @@ fn bit(capability: Capability) -> u64 {
         Capability::Verify => FORREST_CAN_VERIFY,
         Capability::Compact => FORREST_CAN_COMPACT,
         Capability::Ingest => FORREST_CAN_INGEST,
+        Capability::Compression => FORREST_CAN_COMPRESS,
         // A capability that is missing in this list.
         _ => 0,
     }

@@ -6,7 +6,7 @@
 use crate::codec::Format;
 use crate::help;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use forrest::Pages;
+use forrest::{Compression, Pages};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -544,6 +544,9 @@ pub(crate) struct StoreOptions {
     /// Disk: hash tags for gets, true or false
     #[arg(long, global = true, value_name = "BOOL", hide_possible_values = true)]
     pub(crate) tags: Option<bool>,
+    /// Disk: compression of tables: none, lz4, zstd
+    #[arg(long, global = true, value_name = "METHOD")]
+    pub(crate) compression: Option<Compression>,
     /// Disk: threads for flushes and compactions
     #[arg(long, global = true, value_name = "N")]
     pub(crate) workers: Option<usize>,

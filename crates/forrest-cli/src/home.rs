@@ -115,6 +115,9 @@ impl Home {
         if let Some(tags) = options.tags {
             builder = builder.tags(tags);
         }
+        if let Some(compression) = options.compression {
+            builder = builder.compression(compression);
+        }
         if !options.worker_cpus.is_empty() {
             builder = builder.worker_cpus(&options.worker_cpus);
         }

@@ -81,6 +81,7 @@ fn json(session: &mut Session) -> Result<Answer, Failure> {
     if let Some((bytes, count)) = session.home.files()? {
         json["tables"] = stats.tables.into();
         json["table_bytes"] = stats.table_bytes.into();
+        json["table_plain_bytes"] = stats.table_plain_bytes.into();
         json["cache_bytes"] = stats.cache_bytes.into();
         json["cache_explicit_huge_bytes"] = stats.cache_explicit_huge_bytes.into();
         json["cache_transparent_huge_bytes"] = stats.cache_transparent_huge_bytes.into();

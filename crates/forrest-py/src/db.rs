@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::keyspace::Keyspace;
-use crate::options::{self, DURABILITY, PAGES, choose};
+use crate::options::{self, COMPRESSION, DURABILITY, PAGES, choose};
 use crate::scope::{Part, Scope};
 use forrest::{Builder, OptionChanges};
 use pyo3::prelude::*;
@@ -42,7 +42,7 @@ impl Db {
         url, *, create=true, read_only=false, durability=None, capacity_bytes=None, cache_bytes=None, memtable_bytes=None,
         table_bytes=None, tags=None, workers=None, worker_cpus=None, open_files=None, batch_ops_max=None,
         batch_bytes_max=None, pages=None, numa=None, mode=None, wait=None,
-        background_bytes_per_second=None, memory_bytes=None, log_directory=None,
+        background_bytes_per_second=None, memory_bytes=None, log_directory=None, compression=None,
     ))]
     fn new(
         url: &Bound<'_, PyAny>,
@@ -66,6 +66,7 @@ impl Db {
         background_bytes_per_second: Option<u64>,
         memory_bytes: Option<usize>,
         log_directory: Option<PathBuf>,
+        compression: Option<&str>,
     ) -> PyResult<PyClassInitializer<Db>> {
         let py = url.py();
         let url = options::url(url)?;
@@ -76,7 +77,8 @@ impl Db {
         let builder = Builder::default().create(create);
         given!(builder, durability, capacity_bytes, cache_bytes, memtable_bytes, table_bytes, tags, workers);
         given!(builder, worker_cpus, open_files, batch_ops_max, batch_bytes_max, pages, numa, mode, wait);
-        given!(builder, background_bytes_per_second, memory_bytes, log_directory);
+        let compression = compression.map(|word| choose(py, "compression", COMPRESSION, word)).transpose()?;
+        given!(builder, background_bytes_per_second, memory_bytes, log_directory, compression);
         let open = || if read_only { builder.open_read_only(&url) } else { builder.open(&url) };
         let db = py.detach(open).map_err(|error| Failure::from(error).raise(py))?;
         let initializer = || {
@@ -232,6 +234,7 @@ impl Db {
             ("transparent_huge_bytes", stats.transparent_huge_bytes),
             ("tables", stats.tables),
             ("table_bytes", stats.table_bytes),
+            ("table_plain_bytes", stats.table_plain_bytes),
             ("cache_bytes", stats.cache_bytes),
             ("index_bytes", stats.index_bytes),
             ("open_files", stats.open_files),

@@ -2,6 +2,7 @@
 
 use crate::argument::{Bytes, Given, key_range, pair};
 use crate::failure::Failure;
+use crate::options::{COMPRESSION, choose};
 use crate::scope::{Part, Scope};
 use crate::view::{View, missing};
 use forrest::{Swap, WriteBatch};
@@ -249,6 +250,20 @@ impl Keyspace {
     ) -> PyResult<()> {
         let bounds = key_range(start, stop, prefix);
         self.space.detached(py, |space| Ok(space.delete_range(bounds)?))
+    }
+
+    /// The compression of the tables that the keyspace gets from now on: "none", "lz4" or "zstd".
+    #[getter]
+    fn compression(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.space.detached(py, |space| Ok(space.compression().as_str()))
+    }
+
+    /// Chooses the compression of the tables that the keyspace gets from now on: "none", "lz4", or "zstd" if it is
+    /// compiled in. The store remembers it. Raises UnsupportedError in homes without tables.
+    #[pyo3(signature = (compression, /))]
+    fn set_compression(&self, py: Python<'_>, compression: &str) -> PyResult<()> {
+        let compression = choose(py, "compression", COMPRESSION, compression)?;
+        self.space.detached(py, |space| Ok(space.set_compression(compression)?))
     }
 
     /// Merges the tables that have keys of a range, from start up to but not including stop, or those with a prefix.

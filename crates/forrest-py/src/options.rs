@@ -1,7 +1,7 @@
 //! Options with named values, and URLs.
 
 use crate::failure::Failure;
-use forrest::{Durability, Numa, Pages};
+use forrest::{Compression, Durability, Numa, Pages};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
@@ -18,6 +18,8 @@ pub(crate) const PAGES: &Words<Pages> = &[
     ("transparent", Pages::Transparent),
     ("plain", Pages::Plain),
 ];
+pub(crate) const COMPRESSION: &Words<Compression> =
+    &[("none", Compression::None), ("lz4", Compression::Lz4), ("zstd", Compression::Zstd)];
 const NUMA: &Words<Numa> = &[("local", Numa::Local), ("interleave", Numa::Interleave)];
 
 /// The memory nodes of an argument: a word, or the number of a node.

@@ -132,6 +132,29 @@ def test_sorted_pairs_are_ingested_at_one_instant(tmp_path: Path) -> None:
                 db.ingest([(b"b", b""), (b"a", b"")])
 
 
+def test_tables_are_compressed(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with forrest.open(path, compression="lz4", log_directory=None) as db:
+        people = db.keyspace("people")
+        assert (db.compression, people.compression) == ("lz4", "lz4")
+        people.set_compression("none")
+        for keyspace in (db, people):
+            keyspace.ingest((b"%06d" % number, b"value of a tree " * 8) for number in range(10_000))
+        stats = db.stats()
+        assert 1_300_000 < stats["table_bytes"] < 2_000_000 < stats["table_plain_bytes"], stats
+    with forrest.open(path) as db:
+        assert (db.compression, db.keyspace("people").compression) == ("lz4", "none")
+        assert db[b"000007"] == b"value of a tree " * 8
+        with pytest.raises(forrest.InvalidArgumentError, match='"none", "lz4", "zstd"'):
+            db.set_compression("gzip")  # type: ignore[arg-type]
+    with forrest.open("memory:") as db:
+        db.set_compression("none")
+        with pytest.raises(forrest.UnsupportedError, match="only stores on disk"):
+            db.set_compression("lz4")
+    with pytest.raises(forrest.UnsupportedError):
+        forrest.open("memory:", compression="lz4")
+
+
 def test_many_at_once(db: forrest.Db) -> None:
     # More than one chunk of the call, and not a whole number of chunks.
     keys = [b"%06d" % number for number in range(10_000)]

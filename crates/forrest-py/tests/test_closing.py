@@ -69,6 +69,8 @@ def test_closing_takes_everything_along(db: forrest.Db, tmp_path: Path) -> None:
         lambda: db.verify(),
         lambda: db.compact(),
         lambda: db.compact_range(b"a", b"b"),
+        lambda: db.set_compression("none"),
+        lambda: db.compression,
         lambda: db.flush(),
         lambda: db.trim(),
         lambda: db.settle(),

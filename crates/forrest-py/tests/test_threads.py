@@ -187,6 +187,7 @@ def test_that_others_go_on_can_be_told() -> None:
         lambda db: db.verify(),
         lambda db: db.compact(),
         lambda db: db.compact_range(b"a", b"b"),
+        lambda db: db.set_compression("lz4"),
         lambda db: db.flush(),
         lambda db: db.trim(),
         lambda db: db.settle(),

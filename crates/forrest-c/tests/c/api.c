@@ -277,6 +277,17 @@ static void ingesting(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_delete_range(db, T("ingest"), T("ingesu")));
 }
 
+/* Tables are compressed where there are any. */
+static void compressing(forrest_db *db) {
+    uint64_t can;
+    ANSWERS(FORREST_OK, forrest_capabilities(db, &can));
+    ANSWERS(can & FORREST_CAN_COMPRESS ? FORREST_OK : FORREST_UNSUPPORTED,
+            forrest_set_compression(db, FORREST_COMPRESSION_LZ4));
+    ANSWERS(FORREST_OK, forrest_set_compression(db, FORREST_COMPRESSION_NONE));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set_compression(db, FORREST_COMPRESSION_ZSTD + 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set_compression(NULL, FORREST_COMPRESSION_LZ4));
+}
+
 static void iterating(forrest_db *db) {
     forrest_iter *iter;
     ANSWERS(FORREST_OK, forrest_iter_create(db, &iter));
@@ -510,6 +521,7 @@ int main(int argc, char **argv) {
     holding_values(db);
     batches(db);
     ingesting(db);
+    compressing(db);
     iterating(db);
     threads(db);
     listing(argv[1]);

@@ -338,6 +338,7 @@ class Db {
     void compact_range(string_view start, string_view end) const {
         check(forrest_compact_range(get(), start.data(), start.size(), end.data(), end.size()));
     }
+    void set_compression(uint64_t compression) const { check(forrest_set_compression(get(), compression)); }
     void flush() const { check(forrest_flush(get())); }
     void trim() const { check(forrest_trim(get())); }
     void set_option(int32_t option, uint64_t value) const { check(forrest_set_option(get(), option, value)); }
@@ -479,6 +480,7 @@ void all(const char *url) {
     where(can & FORREST_CAN_VERIFY, [&] { db.verify(); });
     where(can & FORREST_CAN_COMPACT, [&] { db.compact(); });
     where(can & FORREST_CAN_COMPACT, [&] { db.compact_range("a", "z"); });
+    where(can & FORREST_CAN_COMPRESS, [&] { db.set_compression(FORREST_COMPRESSION_LZ4); });
     db.flush();
     db.trim();
     db.settle();

@@ -33,6 +33,7 @@ static void setting_options(const char *url) {
         {FORREST_WAIT_MS, 100, 0},
         {FORREST_BACKGROUND_BYTES_PER_SECOND, 1 << 30, 0},
         {FORREST_MEMORY_BYTES, 1 << 30, 0},
+        {FORREST_COMPRESSION, FORREST_COMPRESSION_NONE, FORREST_COMPRESSION_ZSTD + 1},
         {FORREST_CREATE, 1, 2},
         {FORREST_MODE, 0640, (uint64_t)1 << 32},
     };
@@ -665,6 +666,7 @@ static void the_store_as_a_whole(forrest_db *db) {
     CHECK(stats.known.keys == 1 && stats.known.keyspaces == 1 && stats.known.snapshots == 0);
     CHECK(stats.later[0] == 0 && stats.later[1] == 0);
     CHECK(can & FORREST_CAN_COMPACT ? stats.known.tables == 1 && stats.known.table_bytes > 0 : stats.known.tables == 0);
+    CHECK(stats.known.table_plain_bytes == stats.known.table_bytes);
     memset(&stats, 0x77, sizeof stats);
     ANSWERS(FORREST_OK, forrest_get_stats(db, &stats.known, sizeof stats.known.keys));
     CHECK(stats.known.keys == 1 && stats.known.keyspaces == 0x7777777777777777);

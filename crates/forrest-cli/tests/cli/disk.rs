@@ -120,6 +120,24 @@ fn stat_tells_of_the_disk() {
 }
 
 #[test]
+fn tables_are_compressed_from_then_on() {
+    let place = Place::new();
+    place.write("in.txt", (0..5_000).map(|i| format!("key {i:05}\tvalue of a tree\n")).collect::<String>());
+    place.run(&["--db", "store", "--compression", "lz4", "load", "in.txt", "-q"]).ok();
+    let json = || -> serde_json::Value {
+        serde_json::from_str(place.run(&["--db", "store", "stat", "-f", "jsonl"]).ok()).unwrap()
+    };
+    let stats = json();
+    let [stored, plain] = ["table_bytes", "table_plain_bytes"].map(|name| stats[name].as_u64().unwrap());
+    assert!(stored * 2 < plain, "{stats}");
+    let refused = place.run(&["--db", "store", "--compression", "gzip", "stat"]);
+    assert_one_line(&refused, 2, &["none, lz4 or zstd"]);
+    place.run(&["--db", "store", "--compression", "none", "compact", "-q"]).ok();
+    let stats = json();
+    assert_eq!(stats["table_bytes"], stats["table_plain_bytes"], "{stats}");
+}
+
+#[test]
 fn damage_is_told_with_file_and_offset() {
     for kind in ["table", "log", "manifest"] {
         let place = Place::new();

@@ -226,6 +226,9 @@ class Db(_forrest.Db, Keyspace):
                       quarter of the machine's, at most 512 MiB; no limit if memtable_bytes or cache_bytes is given)
     log_directory     directory for the log of a store on disk, usually on another device, created if missing; the store must
                       then always be opened with it (the directory of the store)
+    compression       compression of the tables of a store on disk from now on, of all keyspaces for which
+                      set_compression() chose nothing else: "none", "lz4", or "zstd" if it is compiled in; the store
+                      remembers it (as it was chosen before; "none" in a new store)
     """
 
     __slots__ = ()
