@@ -4,11 +4,14 @@
 //! number. Callgrind counts only while they run the second time, and only the thread that runs them: not opening,
 //! loading and closing, not the first reads of pages and indexes, and no work in the background.
 //!
+//! The home `disk` may be followed by `-lz4`, to compress tables, and by `-cold`, for a cache that keeps nothing: then
+//! every page comes from the system.
+//!
 //! ```text
 //! valgrind --tool=callgrind --collect-atstart=no instructions HOME get|miss|set|seek|scan|short|next|batch COUNT
 //! ```
 
-use forrest::{Db, Durability, WriteBatch};
+use forrest::{Compression, Db, Durability, WriteBatch};
 use forrest_machine::callgrind;
 use std::hint::black_box;
 
@@ -34,12 +37,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count: u64 = count.parse()?;
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("store");
-    let url = if home == "disk" { path.to_str().ok_or("a path of UTF-8")? } else { home };
-    let db = Db::builder().durability(Durability::Memory).workers(1).open(url)?;
+    let on_disk = home.starts_with("disk");
+    let url = if on_disk { path.to_str().ok_or("a path of UTF-8")? } else { home };
+    let mut builder = Db::builder().durability(Durability::Memory).workers(1);
+    if home.contains("-lz4") {
+        builder = builder.compression(Compression::Lz4);
+    }
+    if home.contains("-cold") {
+        builder = builder.cache_bytes(1);
+    }
+    let db = builder.open(url)?;
     for number in 0..KEYS {
         db.set(key(number), [number as u8; 100])?;
     }
-    if home == "disk" {
+    if on_disk {
         db.compact()?;
     }
     run(&db, what, count)?;

@@ -536,13 +536,22 @@ impl Pages {
         page: u32,
         read: impl FnOnce(&mut [u8; page::BYTES]) -> Result<()>,
     ) -> Result<PageRef> {
+        match self.find(page) {
+            Some(kept) => Ok(kept),
+            None => self.miss(page, read),
+        }
+    }
+
+    /// A page, if it is kept.
+    #[inline]
+    pub(crate) fn find(&self, page: u32) -> Option<PageRef> {
         if let (Some(slots), Some(frames)) = (self.slots.get(), &self.cache.frames)
             && let Some(kept) = slots[page as usize].find(|frame| frames.pin(frame))
         {
             self.cache.count_hit();
-            return Ok(PageRef(kept));
+            return Some(PageRef(kept));
         }
-        self.miss(page, read)
+        None
     }
 
     /// Prefetches some bytes of a page if it is kept: a hint before a [get](Pages::get). False if it is not

@@ -456,6 +456,14 @@ impl<D: Disk> Table<D> {
     /// the pages beside it, those that are packed with it come into the cache too.
     #[inline]
     fn page_noting(&self, number: u64, goes_on: bool, reads: &mut u64) -> Result<PageRef> {
+        match self.pages.find(number as u32) {
+            Some(page) => Ok(page),
+            None => self.read_page(number, goes_on, reads),
+        }
+    }
+
+    #[cold]
+    fn read_page(&self, number: u64, goes_on: bool, reads: &mut u64) -> Result<PageRef> {
         self.pages.get(number as u32, |bytes| {
             *reads += 1;
             if let Some(packing) = &self.footer.packing {
