@@ -305,6 +305,12 @@ pub(crate) struct Orders {
     /// The durability of its writes.
     #[serde(default)]
     pub(crate) durability: Durability,
+    /// How the store compresses.
+    #[serde(default)]
+    pub(crate) compression: Compression,
+    /// What the values are.
+    #[serde(default)]
+    pub(crate) values: StoreValues,
     /// What happens to the store at the end.
     #[serde(default)]
     pub(crate) life: Life,
@@ -449,6 +455,28 @@ pub(crate) enum Part {
     Killed,
     /// Opening it then.
     Recovered,
+}
+
+/// How a store compresses what it writes to tables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Compression {
+    /// Not at all
+    #[default]
+    None,
+    /// LZ4, in stores that have it
+    Lz4,
+}
+
+/// What values are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum StoreValues {
+    /// Random bytes, which nothing makes smaller
+    #[default]
+    Random,
+    /// Events as JSON, of the same length
+    Events,
 }
 
 /// What a write survives once its call has returned.

@@ -4,7 +4,9 @@ use crate::counters::Event;
 use crate::counters::code::{self, Code};
 use crate::data::{KindName, Told};
 use crate::files::{Format, Keys, Values, key_lengths};
-use crate::job::{Asked, DataFile, Durability, Locality, RemixStep, Scenario, Step, StoreStep};
+use crate::job::{
+    Asked, Compression, DataFile, Durability, Locality, RemixStep, Scenario, Step, StoreStep, StoreValues,
+};
 use crate::measure::Clock;
 use crate::names::Name;
 use crate::sizes::{self, Sizes, bytes, number};
@@ -181,6 +183,12 @@ pub(crate) struct Stores {
     /// or else at the next stronger one, as its column shows
     #[arg(long, value_enum, value_delimiter = ',', default_value = "process")]
     pub(crate) durability: Vec<Durability>,
+    /// How stores compress; one without this method is left out
+    #[arg(long, value_enum, default_value = "none")]
+    pub(crate) compression: Compression,
+    /// What values are
+    #[arg(long, value_enum, default_value = "random")]
+    pub(crate) values: StoreValues,
     /// Leave RocksDB out, which takes many minutes to compile
     #[arg(long)]
     pub(crate) no_rocksdb: bool,

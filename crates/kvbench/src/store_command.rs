@@ -4,7 +4,10 @@
 
 use crate::bench::{self, Bench};
 use crate::cap::Cap;
-use crate::job::{Durability, Figures, Job, Life, Orders, Outcome, StoreStep as Step, TIMELINE_MS, Task};
+use crate::job::{
+    Compression, Durability, Figures, Job, Life, Orders, Outcome, StoreStep as Step, StoreValues,
+    TIMELINE_MS, Task,
+};
 use crate::options::{MallocPages, Stores};
 use crate::record::Figure;
 use crate::runner;
@@ -79,6 +82,7 @@ pub(crate) fn run(options: &Stores) -> io::Result<bool> {
         "seed": options.seed, "rounds": options.rounds, "probes": options.probes, "synced": options.synced,
         "budget_bytes": options.budget, "memory_bytes": options.memory, "steps": steps, "key_bytes": pairs::KEY_BYTES,
         "value_bytes": pairs::VALUE_BYTES, "durability": options.durability,
+        "compression": options.compression, "values": options.values,
     });
     let bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System, 0)?;
     Measuring { options, steps, directory, cap, bench }.run()
@@ -119,8 +123,16 @@ impl Measuring<'_> {
     }
 
     fn print_head(&self, out: &mut impl Write) -> io::Result<()> {
+        let values = match self.options.values {
+            StoreValues::Random => "16 + 100 random bytes",
+            StoreValues::Events => "16 random bytes and events of 100 bytes",
+        };
+        let compressed = match self.options.compression {
+            Compression::None => "nothing compressed",
+            Compression::Lz4 => "compressed with LZ4",
+        };
         let what = format!(
-            "pairs of 16 + 100 random bytes, nothing compressed, {} for each store{}, in {}",
+            "pairs of {values}, {compressed}, {} for each store{}, in {}",
             sizes::text(self.options.budget),
             self.options.memory.map_or_else(String::new, |memory| format!(
                 " and at most {} with the page cache of its files",
@@ -141,6 +153,9 @@ impl Measuring<'_> {
         let mut there = Vec::new();
         for entry in ENTRIES.iter().filter(wanted) {
             match entry.run {
+                Ok(run) if self.options.compression != Compression::None && !run.compresses => {
+                    self.leave(out, entry.name, None, &Outcome::Left("it does not compress".to_owned()))?;
+                }
                 Ok(run) => there.push((entry, run)),
                 Err(feature) => self.leave(out, entry.name, None, &Outcome::Left(not_compiled(feature)))?,
             }
@@ -192,6 +207,8 @@ impl Measuring<'_> {
             directory: directory.to_owned(),
             budget_bytes: options.budget,
             durability: who.durability(),
+            compression: options.compression,
+            values: options.values,
             life,
             synced: options.synced,
             steps: self.steps.clone(),

@@ -1,7 +1,7 @@
-//! fjall: no compression, memtable and cache by the budget, otherwise as it comes.
+//! fjall: compression of data blocks if it is asked for, memtable and cache by the budget, otherwise as it comes.
 
 use super::store::{Answer, Pressed, Reader, Settings, Store, Way};
-use crate::job::Durability;
+use crate::job::{Compression, Durability};
 use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode, Snapshot};
 
@@ -30,6 +30,7 @@ fn show(pair: Guard, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
 
 impl Store for Fjall {
     const OFFERS: &'static [Durability] = &[Durability::Memory, Durability::Process, Durability::Power];
+    const COMPRESSES: bool = true;
     type Reader<'s> = &'s Keyspace;
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
@@ -41,7 +42,10 @@ impl Store for Fjall {
         let options = || {
             KeyspaceCreateOptions::default()
                 .max_memtable_size(settings.memtable_bytes as u64)
-                .data_block_compression_policy(CompressionPolicy::disabled())
+                .data_block_compression_policy(match settings.compression {
+                    Compression::None => CompressionPolicy::disabled(),
+                    Compression::Lz4 => CompressionPolicy::all(CompressionType::Lz4),
+                })
                 .index_block_compression_policy(CompressionPolicy::disabled())
         };
         let pairs = db.keyspace("pairs", options)?;

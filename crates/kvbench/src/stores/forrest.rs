@@ -1,8 +1,8 @@
 //! This project's engine on disk, through its public API.
 
 use super::store::{Answer, Fault, Pressed, Reader, Settings, Store, Way};
-use crate::job::Durability as Class;
-use forrest::{Cursor, Db, Durability, Snapshot, WriteBatch, WriteOptions};
+use crate::job::{Compression as Asked, Durability as Class};
+use forrest::{Compression, Cursor, Db, Durability, Snapshot, WriteBatch, WriteOptions};
 use std::ops::ControlFlow;
 
 /// A store with the durability of the settings.
@@ -10,6 +10,7 @@ pub(crate) struct Forrest(Db);
 
 impl Store for Forrest {
     const OFFERS: &'static [Class] = &[Class::Memory, Class::Process, Class::Power];
+    const COMPRESSES: bool = true;
     type Reader<'s> = Handle<'s>;
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
@@ -26,6 +27,10 @@ impl Store for Forrest {
             })
             .memtable_bytes(settings.memtable_bytes)
             .cache_bytes(settings.cache_bytes)
+            .compression(match settings.compression {
+                Asked::None => Compression::None,
+                Asked::Lz4 => Compression::Lz4,
+            })
             .open(path.to_str().ok_or("the path is no text")?)?;
         Ok(Forrest(db))
     }

@@ -59,6 +59,8 @@ pub(crate) struct StoreEntry {
 pub(crate) struct Run {
     /// [`Store::OFFERS`].
     offers: &'static [Durability],
+    /// [`Store::COMPRESSES`].
+    pub(crate) compresses: bool,
     arm: fn(&Job, &Orders, Report<'_>) -> Outcome,
     /// The same for scenarios, of stores that have all that they need.
     pressure: Option<fn(&Job, &PressureOrders, Report<'_>) -> Outcome>,
@@ -66,7 +68,7 @@ pub(crate) struct Run {
 
 impl Run {
     const fn of<S: Store>() -> Self {
-        Run { offers: S::OFFERS, arm: steps::run::<S>, pressure: None }
+        Run { offers: S::OFFERS, compresses: S::COMPRESSES, arm: steps::run::<S>, pressure: None }
     }
 
     const fn pressed<S: Pressed>() -> Self {
@@ -191,7 +193,12 @@ mod tests {
     fn what_is_not_offered_is_told_as_what_is() {
         use Durability::{Memory, Power, Process};
         let offers = |offers: &'static [Durability]| {
-            let run = Run { offers, arm: |_, _, _| Outcome::Left(String::new()), pressure: None };
+            let run = Run {
+                offers,
+                compresses: false,
+                arm: |_, _, _| Outcome::Left(String::new()),
+                pressure: None,
+            };
             [Memory, Process, Power].map(|asked| run.offered(asked))
         };
         assert_eq!(offers(&[Memory, Process, Power]), [Memory, Process, Power]);

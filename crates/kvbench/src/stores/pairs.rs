@@ -1,9 +1,11 @@
-//! The pairs of a store's measurement: 16-byte random keys, 100-byte values that cannot be compressed.
+//! The pairs of a store's measurement: 16-byte random keys, 100-byte values that cannot be compressed, or that are text.
 //!
 //! A key is a pure function of seed and number, a value of that and how often the pair was written, so what a store
 //! must answer is known without keeping it.
 
 use crate::data::{fold_bytes, mix};
+use crate::job::StoreValues;
+use std::io::Write;
 
 /// Length of a key, in bytes.
 pub(crate) const KEY_BYTES: usize = 16;
@@ -22,6 +24,7 @@ pub(crate) type Value = [u8; VALUE_BYTES];
 /// Makes pairs by number, and knows which are in the store and how often each was written.
 pub(crate) struct Pairs {
     seed: u64,
+    values: StoreValues,
     /// Writes of each pair after the first, counted round.
     rewrites: Vec<u8>,
     /// Sum over all pairs, as they are now, of [`fold`].
@@ -35,9 +38,14 @@ pub(crate) fn fold(key: &[u8], value: &[u8]) -> u64 {
 }
 
 impl Pairs {
-    /// No pairs yet.
+    /// No pairs yet; values will be random.
     pub(crate) fn new(seed: u64) -> Self {
-        Pairs { seed: mix(seed), rewrites: Vec::new(), sum: 0 }
+        Pairs::with(seed, StoreValues::Random)
+    }
+
+    /// The same with such values.
+    pub(crate) fn with(seed: u64, values: StoreValues) -> Self {
+        Pairs { seed: mix(seed), values, rewrites: Vec::new(), sum: 0 }
     }
 
     /// Pairs in the store.
@@ -67,6 +75,10 @@ impl Pairs {
         let rewrites = self.rewrites.get(number as usize).copied().unwrap_or(0);
         let mut state = mix(number.wrapping_mul(257).wrapping_add(u64::from(rewrites)) ^ self.seed);
         let mut value = [0; VALUE_BYTES];
+        if self.values == StoreValues::Events {
+            event(state, number, &mut value);
+            return value;
+        }
         for part in value.chunks_mut(size_of::<u64>()) {
             state = mix(state);
             part.copy_from_slice(&state.to_le_bytes()[..part.len()]);
@@ -94,6 +106,25 @@ impl Pairs {
     }
 }
 
+/// An event of a service, as a log of them has it.
+fn event(random: u64, number: u64, out: &mut Value) {
+    let part = |at: u32, of: u64| (random >> at) % of;
+    let (levels, kinds) = (["info", "info", "warn", "fail"], ["order", "login", "query", "parts"]);
+    let (day, hour, minute) = (number / 86_400 % 28 + 1, number / 3_600 % 24, number / 60 % 60);
+    out.fill(b' ');
+    let written = write!(
+        &mut out[..],
+        r#"{{"at":"2026-11-{day:02}T{hour:02}:{minute:02}:{:02}Z","level":"{}","host":"web-{:02}","event":"{}","user":{:06},"ms":{:4}}}"#,
+        number % 60,
+        levels[part(0, 4) as usize],
+        part(8, 40),
+        kinds[part(16, 4) as usize],
+        part(24, 1_000_000),
+        part(48, 2_000)
+    );
+    written.expect("it has 100 bytes");
+}
+
 /// The greatest key below `key`. For a key of [`Pairs`] it is absent, so a seek to it finds `key`.
 pub(crate) fn just_below(key: &Key) -> Key {
     u128::from_be_bytes(*key).wrapping_sub(1).to_be_bytes()
@@ -112,6 +143,17 @@ mod tests {
         assert_ne!(pairs.rewrite(3).1, pairs.rewrite(3).1);
         let sum = (0..100).fold(0u64, |sum, at| sum.wrapping_add(fold(&pairs.key(at), &pairs.value(at))));
         assert_eq!(pairs.sum, sum);
+    }
+
+    #[test]
+    fn events_are_text_and_differ() {
+        let pairs = Pairs::with(7, StoreValues::Events);
+        let texts: Vec<_> = (0..100).map(|number| pairs.value(number)).collect();
+        assert!(texts.iter().all(|text| text.is_ascii() && text.starts_with(b"{\"at\":\"2026-11-01T00:0")));
+        assert_eq!(pairs.value(3), texts[3]);
+        assert!(texts.windows(2).all(|two| two[0] != two[1]));
+        let longest = texts.iter().map(|text| text.trim_ascii_end().len()).max().unwrap();
+        assert!((95..=VALUE_BYTES).contains(&longest), "{longest}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::lap::{self, Running};
 use super::pairs::{Key, PAIR_BYTES, Pairs, VALUE_BYTES};
 use super::store::{Answer, Pressed, Reader, Settings, Store, Way};
 use crate::data::{Choice, Random, fold_bytes, mix};
-use crate::job::{Durability, Figures, Job, Outcome, Part, PressureOrders, Report, Scenario};
+use crate::job::{Compression, Durability, Figures, Job, Outcome, Part, PressureOrders, Report, Scenario};
 use crate::workload::{Mix, Op};
 use crate::{latency, usage};
 use hdrhistogram::Histogram;
@@ -198,6 +198,7 @@ impl Arm<'_> {
             memtable_bytes: self.orders.memtable_bytes as usize,
             cache_bytes: self.orders.cache_bytes as usize,
             durability,
+            compression: Compression::None,
             is_strict: true,
         })
     }

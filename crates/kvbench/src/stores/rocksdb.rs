@@ -1,8 +1,8 @@
-//! RocksDB: levels, no compression, memtables and block cache by the budget, Bloom filters of 10 bits, as many
+//! RocksDB: levels, compression if it is asked for, memtables and block cache by the budget, Bloom filters of 10 bits, as many
 //! background jobs as there are CPUs; otherwise as it comes.
 
 use super::store::{Answer, MEMTABLES, Pressed, Reader, Settings, Store, Way};
-use crate::job::Durability;
+use crate::job::{Compression, Durability};
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, Options, Snapshot, WaitForCompactOptions,
     WriteBatch, WriteOptions, properties,
@@ -21,6 +21,7 @@ pub(crate) struct Rocks {
 
 impl Store for Rocks {
     const OFFERS: &'static [Durability] = &[Durability::Memory, Durability::Process, Durability::Power];
+    const COMPRESSES: bool = true;
     type Reader<'s> = Handle<'s>;
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
@@ -29,7 +30,10 @@ impl Store for Rocks {
         blocks.set_bloom_filter(FILTER_BITS, false);
         let mut options = Options::default();
         options.create_if_missing(true);
-        options.set_compression_type(DBCompressionType::None);
+        options.set_compression_type(match settings.compression {
+            Compression::None => DBCompressionType::None,
+            Compression::Lz4 => DBCompressionType::Lz4,
+        });
         options.set_block_based_table_factory(&blocks);
         options.set_write_buffer_size(settings.memtable_bytes);
         options.set_max_write_buffer_number(MEMTABLES as i32);

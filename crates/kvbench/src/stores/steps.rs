@@ -42,9 +42,10 @@ pub(crate) fn run<S: Store>(job: &Job, orders: &Orders, report: Report<'_>) -> O
         let settings = Settings {
             // Where there is a limit, what a store takes beyond its budget is missing in the page cache.
             is_strict: job.group.is_some(),
+            compression: orders.compression,
             ..Settings::shared_out(&orders.directory, budget, orders.durability)
         };
-        let (pairs, start) = (Pairs::new(job.seed), Instant::now());
+        let (pairs, start) = (Pairs::with(job.seed, orders.values), Instant::now());
         let store = S::open(&settings)?;
         let mut arm = Arm { store, job, orders, pairs, figures: Figures::default() };
         match orders.life {

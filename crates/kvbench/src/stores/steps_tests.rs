@@ -91,6 +91,8 @@ fn end_of_life<const HOW: u8>(life: Life, durability: Durability, steps: &[Step]
         directory: directory.path().to_owned(),
         budget_bytes: 1 << 24,
         durability,
+        compression: Default::default(),
+        values: Default::default(),
         life,
         synced: 10,
         steps: steps.to_vec(),

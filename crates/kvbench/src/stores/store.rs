@@ -1,6 +1,6 @@
 //! [`Store`] and [`Reader`]: the operations of every store, and how it is opened.
 
-use crate::job::Durability;
+use crate::job::{Compression, Durability};
 use std::path::Path;
 
 /// An error of a store.
@@ -18,6 +18,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) cache_bytes: usize,
     /// The durability of writes; one that the store offers.
     pub(crate) durability: Durability,
+    /// How tables are compressed, in a store that does.
+    pub(crate) compression: Compression,
     /// Whether indexes are part of the budget too, if the store has such a limit.
     pub(crate) is_strict: bool,
 }
@@ -36,6 +38,7 @@ impl<'a> Settings<'a> {
             memtable_bytes,
             cache_bytes: budget_bytes - MEMTABLES * memtable_bytes,
             durability,
+            compression: Compression::None,
             is_strict: false,
         }
     }
@@ -59,13 +62,15 @@ pub(crate) enum Way {
 pub(crate) trait Store: Sync + Sized {
     /// The durabilities that the store offers, the weakest first.
     const OFFERS: &'static [Durability];
+    /// Whether it can compress with LZ4.
+    const COMPRESSES: bool = false;
 
     /// The handle with which one thread reads.
     type Reader<'s>: Reader
     where
         Self: 's;
 
-    /// Opens the store in the directory, or creates it. Compression is off.
+    /// Opens the store in the directory, or creates it. Only tables are compressed, if that is asked for.
     fn open(settings: &Settings<'_>) -> Answer<Self>;
     /// Sets the value of a key, with the durability of the settings.
     fn put(&self, key: &[u8], value: &[u8]) -> Answer<()>;
