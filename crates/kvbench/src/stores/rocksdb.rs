@@ -1,5 +1,5 @@
-//! RocksDB: levels, compression if it is asked for, memtables and block cache by the budget, Bloom filters of 10 bits, as many
-//! background jobs as there are CPUs; otherwise as it comes.
+//! RocksDB: levels, compression if it is asked for, memtables and block cache by the budget, Bloom filters of 10 bits,
+//! as many background jobs as there are CPUs; otherwise as it comes.
 
 use super::store::{Answer, MEMTABLES, Pressed, Reader, Settings, Store, Way};
 use crate::job::{Compression, Durability};
