@@ -74,7 +74,7 @@ impl Store<Real> {
     /// As [`Real::open`] and [`Store::open`].
     pub fn at(path: &Path, options: &Options) -> Result<Store<Real>> {
         workers::check(options)?;
-        options.compression.map_or(Ok(()), compression::check)?;
+        options.compression.filter(|_| !options.read_only).map_or(Ok(()), compression::check)?;
         Store::open(Real::open(path, options)?, options)
     }
 

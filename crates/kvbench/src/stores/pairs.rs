@@ -1,5 +1,4 @@
-//! The pairs of a store's measurement: 16-byte random keys, 100-byte values that cannot be compressed, or that are
-//! text.
+//! The pairs of a store's measurement: 16-byte random keys, 100-byte values that cannot be compressed or are text.
 //!
 //! A key is a pure function of seed and number, a value of that and how often the pair was written, so what a store
 //! must answer is known without keeping it.
