@@ -106,12 +106,12 @@ pub(super) fn flipped_bits(seeds: Range<u64>, every: usize) {
 
 #[test]
 fn any_bit_may_flip() {
-    flipped_bits(seeds(1, 2), sized(7, 1));
+    flipped_bits(seeds(1, 1), sized(7, 2));
 }
 
 #[test]
 fn any_io_may_fail() {
-    failing_io_of(seeds(1, 2), |seed| packed_steps(seed, 8), &FAILURES, sized(5, 1));
+    failing_io_of(seeds(1, 1), |seed| packed_steps(seed, 8), &FAILURES, sized(5, 2));
 }
 
 fn set(store: &Handle<Simulated>, keyspace: &str, key: &str, value: &[u8]) -> Result<()> {
