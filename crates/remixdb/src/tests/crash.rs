@@ -102,10 +102,7 @@ pub(super) fn of_logs_made_ahead() -> u64 {
     let world = World::open(&disk, &options).expect("it opens");
     let first = world.store.version().memtable.log;
     for number in 0..13 {
-        let step = Step::Set("default", number, 150);
-        follow(&mut states, &step);
-        world.run(&step).expect("nothing fails");
-        world.store.prepare_log().expect("nothing fails");
+        follow(&mut states, &world.set_with_a_log_ahead(number));
         for after in disk.crash_states(8, u64::from(number)) {
             let what = format!("after {number} changes");
             let world = World::open(&after, &options).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -115,6 +112,12 @@ pub(super) fn of_logs_made_ahead() -> u64 {
         }
     }
     assert!(world.store.version().memtable.log > first + 3, "there are more logs than that");
+    // One sync makes all of them durable.
+    world.run(&Step::Sync).expect("nothing fails");
+    for after in disk.crash_states(8, 13) {
+        let world = World::open(&after, &options).expect("it opens");
+        assert_eq!(Some(&world.content().expect("it is read")), states.last(), "it was synced");
+    }
     checked
 }
 

@@ -232,6 +232,14 @@ impl World {
         self.store.apply(&space, Op::Set { key: &key, value: &key }).map(|_| ())
     }
 
+    /// Sets a key, makes the next log ahead, and returns the step that it took. A few of them make several logs.
+    pub(super) fn set_with_a_log_ahead(&self, number: u8) -> Step {
+        let step = Step::Set("default", number, 150);
+        self.run(&step).expect("nothing fails");
+        self.store.prepare_log().expect("nothing fails");
+        step
+    }
+
     pub(super) fn run(&self, step: &Step) -> Result<()> {
         match step {
             Step::Set(space, number, len) => {
