@@ -4,7 +4,7 @@ use crate::argument::{self, Place, key};
 use crate::code::{FORREST_NOT_FOUND, FORREST_OK, FORREST_TOO_SMALL};
 use crate::db::Db;
 use crate::failure::{Failure, guard};
-use crate::value::{Value, hand_over, hold, release};
+use crate::value::{Value, answer, hand_over, hold, release};
 use forrest_rust::View;
 use std::ffi::c_void;
 use std::ops::{Bound, ControlFlow};
@@ -29,11 +29,9 @@ pub unsafe extern "C" fn forrest_get(
     guard(|| {
         // SAFETY: `key` is null or has `key_bytes` readable bytes, and `value` is null or writable, as the
         // Safety section demands.
-        let (mut value, key) =
+        let (value, key) =
             unsafe { (Place::of("value", value, ptr::null_mut())?, self::key(key, key_bytes)?) };
-        let Some(found) = Db::of(db)?.view().get(key)? else { return Ok(FORREST_NOT_FOUND) };
-        value.put(hold(Some(found))?);
-        Ok(FORREST_OK)
+        answer(value, Db::of(db)?.view().get(key)?)
     })
 }
 

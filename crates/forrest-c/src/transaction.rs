@@ -6,7 +6,7 @@ use crate::db::Db;
 use crate::failure::{Failure, guard};
 use crate::handle::{Exclusive, Table};
 use crate::options::{FORREST_DURABILITY_DEFAULT, durability};
-use crate::value::{Value, hold, release};
+use crate::value::{Value, answer, hold, release};
 use forrest_rust::{Committed, Draft, Keyspace, RangeCursor, Savepoint, WriteOptions};
 use std::ffi::c_void;
 use std::ops::Bound;
@@ -109,11 +109,9 @@ pub unsafe extern "C" fn forrest_transaction_get(
     guard(|| {
         // SAFETY: `key` is null or has `key_bytes` readable bytes, and `value` is null or writable, as the
         // Safety section demands.
-        let (mut value, key) =
+        let (value, key) =
             unsafe { (Place::of("value", value, ptr::null_mut())?, self::key(key, key_bytes)?) };
-        let Some(found) = of(transaction)?.draft().get(key)? else { return Ok(FORREST_NOT_FOUND) };
-        value.put(hold(Some(found))?);
-        Ok(FORREST_OK)
+        answer(value, of(transaction)?.draft().get(key)?)
     })
 }
 
@@ -159,11 +157,9 @@ pub unsafe extern "C" fn forrest_transaction_get_for_update(
     guard(|| {
         // SAFETY: `key` is null or has `key_bytes` readable bytes, and `value` is null or writable, as the
         // Safety section demands.
-        let (mut value, key) =
+        let (value, key) =
             unsafe { (Place::of("value", value, ptr::null_mut())?, self::key(key, key_bytes)?) };
-        let Some(found) = of(transaction)?.draft().get_for_update(key)? else { return Ok(FORREST_NOT_FOUND) };
-        value.put(hold(Some(found))?);
-        Ok(FORREST_OK)
+        answer(value, of(transaction)?.draft().get_for_update(key)?)
     })
 }
 

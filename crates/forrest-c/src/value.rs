@@ -1,7 +1,7 @@
 //! Values held for C until it releases them, and memory passed to C.
 
 use crate::argument::Place;
-use crate::code::FORREST_OK;
+use crate::code::{FORREST_NOT_FOUND, FORREST_OK};
 use crate::failure::{Failure, guard};
 use crate::handle::Table;
 use std::ffi::{c_char, c_void};
@@ -18,6 +18,18 @@ static VALUES: Table<Value, 1> = Table::new("value", 2);
 pub(crate) fn hold(value: Option<forrest_rust::Value>) -> Result<*mut Value, Failure> {
     // Boxed, so that its bytes do not move, and tools that check memory accesses see where they end.
     value.map_or(Ok(ptr::null_mut()), |value| VALUES.insert([Value(Box::new(value))]))
+}
+
+/// What a read returns to C: the value that it found, or `FORREST_NOT_FOUND`.
+pub(crate) fn answer(
+    mut place: Place<*mut Value>,
+    found: Option<forrest_rust::Value>,
+) -> Result<i32, Failure> {
+    if found.is_none() {
+        return Ok(FORREST_NOT_FOUND);
+    }
+    place.put(hold(found)?);
+    Ok(FORREST_OK)
 }
 
 /// Releases values whose handles were not passed to C.

@@ -46,6 +46,15 @@ impl Open {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Works in the transaction's draft of a keyspace.
+    fn on<R>(
+        &self,
+        keyspace: Option<&forrest::Keyspace>,
+        work: impl FnOnce(&mut Draft) -> forrest::Result<R>,
+    ) -> Result<R, Failure> {
+        Ok(work(self.running().transaction.on(keyspace.unwrap_or(&self.default)))?)
+    }
+
     /// Begins a new transaction, and returns the old one.
     fn end(&self) -> forrest::Transaction {
         let mut running = self.running();
@@ -72,9 +81,7 @@ impl Transaction {
         work: impl FnOnce(&mut Draft) -> forrest::Result<R> + Send,
     ) -> PyResult<R> {
         let keyspace = keyspace.map(|keyspace| keyspace.handle(py)).transpose()?;
-        self.open.read(py, |open| {
-            Ok(work(open.running().transaction.on(keyspace.as_ref().unwrap_or(&open.default)))?)
-        })
+        self.open.read(py, |open| open.on(keyspace.as_ref(), work))
     }
 
     /// The same for work that may wait for another transaction.
@@ -85,9 +92,7 @@ impl Transaction {
         work: impl FnOnce(&mut Draft) -> forrest::Result<R> + Send,
     ) -> PyResult<R> {
         let keyspace = keyspace.map(|keyspace| keyspace.handle(py)).transpose()?;
-        self.open.detached(py, |open| {
-            Ok(work(open.running().transaction.on(keyspace.as_ref().unwrap_or(&open.default)))?)
-        })
+        self.open.detached(py, |open| open.on(keyspace.as_ref(), work))
     }
 
     fn find<'py>(
