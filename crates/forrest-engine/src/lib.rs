@@ -36,6 +36,7 @@ pub mod line;
 pub mod op;
 pub mod options;
 pub mod pairs;
+pub mod spans;
 pub mod stats;
 
 pub use bounds::{KeyRange, prefix_end};

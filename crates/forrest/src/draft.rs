@@ -15,9 +15,9 @@ use crate::batch::{On, WriteBatch};
 use crate::cursor::Range;
 use crate::keyspace::Keyspace;
 use crate::locks::{Held, Locks, Owner, Refused};
-use crate::spans::{Span, Spans, bounds, earlier, is_empty};
 use forrest_engine::bounds::{prefix_end, successor};
 use forrest_engine::pairs::PAIR_BYTES;
+use forrest_engine::spans::{Span, Spans, bounds, earlier, is_empty};
 use forrest_engine::{
     Effect, Error, ErrorKind, KeyRange, MAX_KEYSPACE_NAME_BYTES, Op, Result, Value, half_open,
 };

@@ -83,7 +83,6 @@ mod move_log;
 mod salvage;
 #[cfg(feature = "simulated")]
 pub mod simulated;
-mod spans;
 #[cfg(test)]
 mod tests;
 mod transaction;

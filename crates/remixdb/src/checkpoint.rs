@@ -125,9 +125,8 @@ fn log<D: Disk>(
             let Some(mut pairs) = memtable.cursor(space) else { continue };
             let mut is_there = pairs.seek(&[]);
             while is_there && let (Some(key), Some(versions)) = (pairs.key(), pairs.value_bytes()) {
-                let seen = memtable::past(versions, read_at).filter(|(sequence, _)| {
-                    ranges.deleted(key, read_at).is_none_or(|(deleted, _)| deleted < *sequence)
-                });
+                let seen = memtable::past(versions, read_at);
+                let seen = seen.filter(|(sequence, _)| !ranges.hides(key, *sequence, read_at));
                 if let Some((_, said)) = seen {
                     queue(match said {
                         Some(value) => Change::Put { space, key, value },

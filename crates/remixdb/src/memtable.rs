@@ -28,12 +28,13 @@
 //! nothing but the pointer to the ranges, if there are any.
 
 use crate::catalog::Catalog;
-use crate::ranges::{FRAGMENT_BYTES, FRAGMENTS_MOST, Ranges, Union};
+use crate::ranges::{FRAGMENT_BYTES, FRAGMENTS_MOST, Ranges};
 use crate::room;
 use crate::sync::AtomicU64;
 use crate::wanted::Wanted;
 use forrest_engine::Options;
 use forrest_engine::error::of_index;
+use forrest_engine::spans::Spans;
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_index::{self as index, Cursor, Effect, Index, Tree};
 use forrest_machine::pages::fitting;
@@ -386,7 +387,7 @@ impl Memtable {
     }
 
     /// Deletes all keys of ranges at a sequence number greater than all before.
-    pub(crate) fn delete_ranges(&self, space: u32, deleted: &Union, sequence: u64, wanted: &Wanted<'_>) {
+    pub(crate) fn delete_ranges(&self, space: u32, deleted: &Spans, sequence: u64, wanted: &Wanted<'_>) {
         let old = self.ranges(space).unwrap_or_default();
         let new = old.with(deleted, sequence, wanted);
         let grown = new.bytes().saturating_sub(old.bytes());

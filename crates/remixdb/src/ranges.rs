@@ -8,8 +8,8 @@
 
 use crate::wanted::Wanted;
 use forrest_engine::Direction;
+use forrest_engine::spans::Spans;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -39,19 +39,12 @@ fn by_end(a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering {
 }
 
 impl Range {
-    /// The keys from `start` up to but not including `end`; `None` if there are none.
-    pub(crate) fn new(start: &[u8], end: Option<&[u8]>) -> Option<Range> {
-        let is_empty = end.is_some_and(|end| end <= start);
-        (!is_empty).then(|| Range { start: start.into(), end: end.map(Arc::from) })
+    fn new(start: &[u8], end: Option<&[u8]>) -> Range {
+        Range { start: start.into(), end: end.map(Arc::from) }
     }
 
     fn ends_after(&self, key: &[u8]) -> bool {
         self.end.as_deref().is_none_or(|end| key < end)
-    }
-
-    /// Whether all keys from `start` up to `end` are in it.
-    pub(crate) fn has_all(&self, start: &[u8], end: Option<&[u8]>) -> bool {
-        *self.start <= *start && by_end(end, self.end.as_deref()).is_le()
     }
 
     fn has(&self, key: &[u8]) -> bool {
@@ -64,52 +57,6 @@ impl Range {
             Direction::Forward => self.end.as_deref().map(Bound::Included),
             Direction::Backward => (!self.start.is_empty()).then_some(Bound::Excluded(&self.start)),
         }
-    }
-}
-
-/// Keys that are deleted together: ranges that do not overlap, their ends by their starts.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Union(BTreeMap<Edge, Option<Edge>>);
-
-impl Union {
-    /// The end of the last range that begins at or before a key.
-    fn before(&self, key: &[u8]) -> Option<(&Edge, Option<&[u8]>)> {
-        let up_to = (Bound::Unbounded, Bound::Included(key));
-        self.0.range::<[u8], _>(up_to).next_back().map(|(start, end)| (start, end.as_deref()))
-    }
-
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range> {
-        self.0.iter().map(|(start, end)| Range { start: start.clone(), end: end.clone() })
-    }
-
-    /// Whether a key is in one of them.
-    pub(crate) fn has(&self, key: &[u8]) -> bool {
-        self.before(key).is_some_and(|(_, end)| end.is_none_or(|end| key < end))
-    }
-
-    /// Whether all keys of a range are in one of them.
-    pub(crate) fn has_all(&self, range: &Range) -> bool {
-        self.before(&range.start).is_some_and(|(_, end)| by_end(range.end.as_deref(), end).is_le())
-    }
-
-    /// Adds a range. Ranges that it touches become one with it.
-    pub(crate) fn add(&mut self, mut range: Range) {
-        if let Some((start, end)) = self.before(&range.start)
-            && end.is_none_or(|end| *range.start <= *end)
-        {
-            range.start = start.clone();
-        }
-        let from = (Bound::Included(&*range.start), Bound::Unbounded);
-        while let Some((start, end)) = self.0.range::<[u8], _>(from).next()
-            && range.end.as_deref().is_none_or(|last| **start <= *last)
-        {
-            if by_end(end.as_deref(), range.end.as_deref()).is_gt() {
-                range.end = end.clone();
-            }
-            let start = start.clone();
-            self.0.remove(&start);
-        }
-        self.0.insert(range.start, range.end);
     }
 }
 
@@ -180,18 +127,17 @@ impl Ranges {
     }
 
     /// The same after all keys of some ranges were deleted at a sequence number greater than all before.
-    pub(crate) fn with(&self, deleted: &Union, sequence: u64, wanted: &Wanted<'_>) -> Ranges {
-        let (Some((first, _)), Some((_, last))) = (deleted.0.first_key_value(), deleted.0.last_key_value())
-        else {
+    pub(crate) fn with(&self, deleted: &Spans, sequence: u64, wanted: &Wanted<'_>) -> Ranges {
+        let (Some((first, _)), Some((_, last))) = (deleted.iter().next(), deleted.last_before(None)) else {
             return Ranges { chunks: self.chunks.clone(), ..*self };
         };
         // Those that change, with the ones beside them, which may become one with a new fragment.
         let is_before = |chunk: &Arc<Vec<Arc<Fragment>>>| {
             let end = chunk.last().and_then(|one| one.range.end.as_deref());
-            end.is_some_and(|end| *end < **first)
+            end.is_some_and(|end| end < first)
         };
         let is_met = |chunk: &Arc<Vec<Arc<Fragment>>>| {
-            last.as_deref().is_none_or(|last| chunk.first().is_some_and(|one| *one.range.start <= *last))
+            last.is_none_or(|last| chunk.first().is_some_and(|one| *one.range.start <= *last))
         };
         let mut from = self.chunks.partition_point(is_before);
         let to = from + self.chunks[from..].partition_point(is_met);
@@ -227,6 +173,11 @@ impl Ranges {
         let Fragment { range, deletes } = self.from(key).next().filter(|one| one.range.has(key))?;
         let newest = deletes.iter().find(|delete| **delete <= read_at)?;
         Some((*newest, range))
+    }
+
+    /// Whether a version with this sequence number is hidden from a reader: its key was deleted later.
+    pub(crate) fn hides(&self, key: &[u8], sequence: u64, read_at: u64) -> bool {
+        self.deleted(key, read_at).is_some_and(|(deleted, _)| deleted > sequence)
     }
 
     /// Whether all keys of a range are deleted, by deletes up to a sequence number.
@@ -292,14 +243,15 @@ impl Ranges {
 /// Old fragments, after all keys of some ranges were deleted.
 fn merged(
     old: impl Iterator<Item = Arc<Fragment>>,
-    deleted: &Union,
+    deleted: &Spans,
     sequence: u64,
     wanted: &Wanted<'_>,
 ) -> Made {
     let (mut out, mut old) = (Made::default(), old.peekable());
     // What is left of an old fragment that a new range has cut.
     let mut rest: Option<Arc<Fragment>> = None;
-    for range in deleted.ranges() {
+    for (start, end) in deleted.iter() {
+        let range = Range::new(start, end);
         let mut start = range.start.clone();
         loop {
             let is_before =
@@ -363,14 +315,17 @@ fn newer(sequence: u64, old: &[u64], wanted: &Wanted<'_>) -> Vec<u64> {
 mod tests {
     use super::*;
     use forrest_base::random::Random;
-    use std::collections::BTreeSet;
+    use forrest_engine::spans::is_empty;
+    use std::collections::BTreeMap;
 
     const KEYS: u64 = 12;
 
     fn random_range(random: &mut Random) -> Option<Range> {
         let start = [random.below(KEYS) as u8];
         let end = (random.below(4) > 0).then(|| [random.below(KEYS) as u8]);
-        Range::new(if random.below(6) == 0 { b"" } else { &start }, end.as_ref().map(|end| &end[..]))
+        let (start, end) =
+            (if random.below(6) == 0 { &b""[..] } else { &start }, end.as_ref().map(|end| &end[..]));
+        (!is_empty(start, end)).then(|| Range::new(start, end))
     }
 
     /// The fragments are in order, and counted.
@@ -393,9 +348,9 @@ mod tests {
                 let start = random.below(3_000) as u16;
                 let len = if random.below(50) == 0 { 900 } else { 1 + random.below(3) as u16 };
                 let [start, end] = [start, start + len].map(u16::to_be_bytes);
-                let mut union = Union::default();
-                union.add(Range::new(&start, Some(&end)).expect("it has keys"));
-                ranges = ranges.with(&union, sequence, &Wanted { visible: sequence, snapshots: &nobody });
+                let mut deleted = Spans::default();
+                deleted.insert(start.to_vec(), Some(end.to_vec()));
+                ranges = ranges.with(&deleted, sequence, &Wanted { visible: sequence, snapshots: &nobody });
                 all.push((sequence, start, end));
                 check(&ranges);
             }
@@ -412,33 +367,6 @@ mod tests {
         *range.start <= [key][..] && range.end.as_deref().is_none_or(|end| [key][..] < *end)
     }
 
-    #[test]
-    fn a_union_has_the_keys_of_its_ranges() {
-        for seed in 0..2_000 {
-            let mut random = Random(seed);
-            let (mut union, mut model) = (Union::default(), BTreeSet::new());
-            for _ in 0..random.below(8) {
-                let Some(range) = random_range(&mut random) else { continue };
-                model.extend((0..=KEYS as u8).filter(|key| has(&range, *key)));
-                union.add(range);
-            }
-            for key in 0..=KEYS as u8 {
-                assert_eq!(union.has(&[key]), model.contains(&key), "seed {seed}, key {key}");
-            }
-            let Some(range) = random_range(&mut random) else { continue };
-            let all = (0..=KEYS as u8).filter(|key| has(&range, *key)).all(|key| model.contains(&key));
-            // Between two keys there may be others.
-            assert!(!union.has_all(&range) || all, "seed {seed}");
-            union.add(range.clone());
-            assert!(union.has_all(&range), "seed {seed}");
-            let (starts, ends) = (union.0.keys().skip(1), union.0.values());
-            assert!(
-                starts.zip(ends).all(|(next, end)| end.as_ref().is_some_and(|end| end < next)),
-                "seed {seed}"
-            );
-        }
-    }
-
     /// Compared with a list of all deletes, at each sequence number that somebody reads at.
     #[test]
     fn each_reader_finds_its_newest_delete() {
@@ -447,13 +375,14 @@ mod tests {
             let (mut ranges, mut all): (Ranges, Vec<(u64, Range)>) = Default::default();
             let mut snapshots = BTreeMap::new();
             for sequence in 1..2 + random.below(10) {
-                let mut union = Union::default();
+                let mut deleted = Spans::default();
                 for _ in 0..1 + random.below(3) {
                     let Some(range) = random_range(&mut random) else { continue };
-                    union.add(range.clone());
+                    deleted.insert(range.start.to_vec(), range.end.as_deref().map(<[u8]>::to_vec));
                     all.push((sequence, range));
                 }
-                ranges = ranges.with(&union, sequence, &Wanted { visible: sequence, snapshots: &snapshots });
+                ranges =
+                    ranges.with(&deleted, sequence, &Wanted { visible: sequence, snapshots: &snapshots });
                 check(&ranges);
                 if random.below(3) == 0 {
                     snapshots.insert(sequence, 1);
@@ -495,9 +424,9 @@ mod tests {
         let (mut ranges, nobody) = (Ranges::default(), BTreeMap::new());
         for sequence in 1..500_u64 {
             let end = sequence.to_be_bytes();
-            let mut union = Union::default();
-            union.add(Range::new(b"", Some(&end)).expect("it has keys"));
-            ranges = ranges.with(&union, sequence, &Wanted { visible: sequence, snapshots: &nobody });
+            let mut deleted = Spans::default();
+            deleted.insert(Vec::new(), Some(end.to_vec()));
+            ranges = ranges.with(&deleted, sequence, &Wanted { visible: sequence, snapshots: &nobody });
             assert_eq!(ranges.len(), 1);
         }
         assert!(ranges.has_all(b"", Some(&499_u64.to_be_bytes()), 499));

@@ -10,12 +10,13 @@ use crate::core::Core;
 use crate::disk::{self, Disk, Name};
 use crate::manifest::ManifestState;
 use crate::memtable::{self, Memtable};
-use crate::ranges::{FRAGMENTS_MOST, Range, Union};
+use crate::ranges::FRAGMENTS_MOST;
 use crate::readers::Numbers;
 use crate::record;
 use crate::wal::{self, Change, End, Tail};
 use crate::wanted::Wanted;
 use forrest_engine::Options;
+use forrest_engine::spans::{self, Spans};
 use forrest_engine::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -223,17 +224,17 @@ impl<'c, D: Disk> Replay<'c, D> {
     ) -> Result<()> {
         self.check(name, space, start, sequence)?;
         self.check(name, space, end.unwrap_or_default(), sequence)?;
-        let Some(range) = Range::new(start, end) else {
+        if spans::is_empty(start, end) {
             return Err(disk::damaged(name, 0, format!("change {sequence} deletes a range without keys")));
-        };
+        }
         let cost = memtable::range_cost(start.len(), end.map_or(0, <[u8]>::len));
         if self.memtable.fragments() >= FRAGMENTS_MOST {
             self.freeze(name.number, cost)?;
         }
         self.make_room(name, cost)?;
-        let (mut union, nobody) = (Union::default(), BTreeMap::new());
-        union.add(range);
-        self.memtable.delete_ranges(space, &union, sequence, &wanted(&self.reading, sequence, &nobody));
+        let (mut deleted, nobody) = (Spans::default(), BTreeMap::new());
+        deleted.insert(start.to_vec(), end.map(<[u8]>::to_vec));
+        self.memtable.delete_ranges(space, &deleted, sequence, &wanted(&self.reading, sequence, &nobody));
         Ok(())
     }
 

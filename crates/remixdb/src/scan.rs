@@ -81,12 +81,9 @@ impl Memory {
     fn said(&self, read_at: ReadAt<'_>) -> Option<Said<'_>> {
         let versions = self.cursor.as_ref()?.value_bytes()?;
         let (sequence, said) = read_at.see(versions)?;
-        match &self.ranges {
-            Some((ranges, until)) => {
-                let deleted = self.key().and_then(|key| ranges.deleted(key, *until));
-                Some(if deleted.is_some_and(|(deleted, _)| deleted > sequence) { None } else { said })
-            }
-            None => Some(said),
+        match (&self.ranges, self.key()) {
+            (Some((ranges, until)), Some(key)) if ranges.hides(key, sequence, *until) => Some(None),
+            _ => Some(said),
         }
     }
 

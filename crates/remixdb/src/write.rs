@@ -19,7 +19,7 @@ use crate::core::{Core, Order};
 use crate::disk::Disk;
 use crate::memtable::{self, Memtable, ReadAt, Unapplied, VALUE_MAX};
 use crate::partition::Partition;
-use crate::ranges::{FRAGMENTS_ANYHOW, FRAGMENTS_MOST, Range, Union};
+use crate::ranges::{FRAGMENTS_ANYHOW, FRAGMENTS_MOST};
 use crate::read;
 use crate::scan;
 use crate::version::Version;
@@ -27,6 +27,7 @@ use crate::wal::Change;
 use crate::wanted::Wanted;
 use forrest_base::lock;
 use forrest_engine::Value;
+use forrest_engine::spans::{self, Spans};
 use forrest_engine::{Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES};
 use forrest_engine::{Effect, Op, Outcome, Swap, Written};
 use forrest_engine::{Error, ErrorKind, Result};
@@ -34,7 +35,7 @@ use forrest_index::Direction;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::ops::{self, Bound};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::thread;
@@ -62,7 +63,8 @@ enum Decided<'b> {
     /// All keys of a range are deleted.
     Range {
         space: u32,
-        range: Range,
+        start: &'b [u8],
+        end: Option<&'b [u8]>,
     },
 }
 
@@ -71,10 +73,14 @@ impl Decided<'_> {
     fn cost(&self) -> usize {
         match self {
             Decided::Key { key, new, .. } => memtable::cost(key.len(), new.as_deref().map_or(0, <[u8]>::len)),
-            Decided::Range { range, .. } => {
-                memtable::range_cost(range.start.len(), range.end.as_deref().map_or(0, <[u8]>::len))
+            Decided::Range { start, end, .. } => {
+                memtable::range_cost(start.len(), end.map_or(0, <[u8]>::len))
             }
         }
+    }
+
+    fn is_range(&self) -> bool {
+        matches!(self, Decided::Range { .. })
     }
 
     fn deletes(&self) -> bool {
@@ -85,9 +91,7 @@ impl Decided<'_> {
         match self {
             Decided::Key { space, key, new: Some(value) } => Change::Put { space: *space, key, value },
             Decided::Key { space, key, new: None } => Change::Delete { space: *space, key },
-            Decided::Range { space, range } => {
-                Change::DeleteRange { space: *space, start: &range.start, end: range.end.as_deref() }
-            }
+            Decided::Range { space, start, end } => Change::DeleteRange { space: *space, start, end: *end },
         }
     }
 }
@@ -187,8 +191,7 @@ impl<D: Disk> Core<D> {
             check_value(op).map_err(at(i))?;
         }
         let mut order = self.admit(ops.iter().all(|(_, op)| deletes(op)))?;
-        let mut batch =
-            Batch { store: self, version: &order.version, decided: Vec::new(), overlay: None, ranges: 0 };
+        let mut batch = Batch { store: self, version: &order.version, decided: Vec::new(), overlay: None };
         if ops.iter().any(|(_, op)| reads(op) && !deletes(op) && !matches!(op, Op::CompareRange { .. })) {
             batch.overlay = Some(BTreeMap::new());
         }
@@ -199,14 +202,11 @@ impl<D: Disk> Core<D> {
                 return Ok(Written::Mismatch { op: i, found });
             }
         }
-        let has_ranges = batch.ranges > 0;
         let decided = batch.finish();
         // An empty batch still commits everything before it, at the batch's durability.
         let recorded = self.record(&mut order, &decided)?;
         drop(order);
-        if has_ranges {
-            self.flush_for_space(&decided);
-        }
+        self.flush_for_space(&decided);
         self.commit(recorded, durability.unwrap_or(self.durability()))?;
         Ok(Written::Applied)
     }
@@ -214,26 +214,32 @@ impl<D: Disk> Core<D> {
     /// Deletes the keys of a range, as one change that takes constant time.
     fn delete_range(&self, space: &Arc<Space>, start: &[u8], end: Option<&[u8]>) -> Result<()> {
         self.check_here()?;
-        let Some(range) = Range::new(start, end) else { return space.check() };
+        if spans::is_empty(start, end) {
+            return space.check();
+        }
         let mut order = self.admit(true)?;
         space.check()?;
-        check_range(&order.version, space.id, &range)?;
-        let range = Decided::Range { space: space.id, range };
-        let recorded = self.record(&mut order, std::slice::from_ref(&range))?;
+        check_range(&order.version, space.id, (start, end))?;
+        let decided = [Decided::Range { space: space.id, start, end }];
+        let recorded = self.record(&mut order, &decided)?;
         drop(order);
-        self.flush_for_space(&[range]);
+        self.flush_for_space(&decided);
         self.commit(recorded, self.durability())
     }
 
     /// Has the memtable become tables soon, if that gives back more space than a memtable takes, or removes damage: the
     /// files of partitions whose keys are all deleted are removed then.
     fn flush_for_space(&self, decided: &[Decided<'_>]) {
+        let deleted = deleted(decided);
+        if deleted.is_empty() {
+            return;
+        }
         let version = self.version();
         let (mut bytes, mut is_damaged) = (0, false);
-        for (space, union) in unions(decided) {
+        for (space, spans) in deleted {
             let partitions = version.partitions(space);
-            for range in union.ranges() {
-                let (within, _) = places(partitions, &range);
+            for span in spans.iter() {
+                let (within, _) = places(partitions, span);
                 for partition in &partitions[within] {
                     bytes += partition.file_bytes();
                     is_damaged |= partition.damage().is_some();
@@ -362,7 +368,7 @@ impl<D: Disk> Core<D> {
             return Err(Error::limit("change", "bytes of memory", bytes, self.shared.memory.most()));
         }
         let memtable = &order.version.memtable;
-        let has_range = decided.iter().any(|decided| matches!(decided, Decided::Range { .. }));
+        let has_range = decided.iter().any(Decided::is_range);
         if !memtable.has_room(bytes) || memtable.bytes() >= limit.saturating_mul(overfull) {
             self.freeze_for(order, bytes)?;
         } else if has_range && memtable.fragments() >= FRAGMENTS_MOST {
@@ -562,35 +568,34 @@ fn same_partition<D: Disk>(a: &Version<D>, b: &Version<D>, space: u32, key: &[u8
 /// Applies the range deletes of a batch, all at its first sequence number: what the batch sets has that or a greater
 /// one, and what a later range of the batch deletes is not in it ([`Batch::finish`]).
 fn apply_ranges(memtable: &Memtable, decided: &[Decided<'_>], first: u64, wanted: &Wanted<'_>) {
-    for (space, union) in unions(decided) {
-        memtable.delete_ranges(space, &union, first, wanted);
+    for (space, spans) in deleted(decided) {
+        memtable.delete_ranges(space, &spans, first, wanted);
     }
 }
 
-/// The ranges of some changes, by keyspace.
-fn unions(decided: &[Decided<'_>]) -> BTreeMap<u32, Union> {
-    let mut unions: BTreeMap<u32, Union> = BTreeMap::new();
+/// The keys of the ranges that some changes delete, by keyspace.
+fn deleted(decided: &[Decided<'_>]) -> BTreeMap<u32, Spans> {
+    let mut deleted: BTreeMap<u32, Spans> = BTreeMap::new();
     for one in decided {
-        if let Decided::Range { space, range } = one {
-            unions.entry(*space).or_default().add(range.clone());
+        if let Decided::Range { space, start, end } = *one {
+            deleted.entry(space).or_default().insert(start.to_vec(), end.map(<[u8]>::to_vec));
         }
     }
-    unions
+    deleted
 }
 
 /// The partitions whose keys are all within a range, and those that may have some.
 fn places<D: Disk>(
     partitions: &[Arc<Partition<D>>],
-    range: &Range,
-) -> (ops::Range<usize>, ops::Range<usize>) {
-    let first = partitions.partition_point(|one| *one.low <= *range.start).saturating_sub(1);
-    let end = range
-        .end
-        .as_deref()
-        .map_or(partitions.len(), |end| partitions.partition_point(|one| *one.low < *end));
-    let some = first.min(end)..end;
-    let high = |at: usize| partitions.get(at + 1).map(|next| &next.low[..]);
-    let is_within = |at: usize| range.has_all(&partitions[at].low, high(at));
+    (start, end): (&[u8], Option<&[u8]>),
+) -> (Range<usize>, Range<usize>) {
+    let first = partitions.partition_point(|one| *one.low <= *start).saturating_sub(1);
+    let last = end.map_or(partitions.len(), |end| partitions.partition_point(|one| *one.low < *end));
+    let some = first.min(last)..last;
+    let is_within = |at: usize| {
+        let high = partitions.get(at + 1).map(|next| &next.low[..]);
+        *start <= *partitions[at].low && end.is_none_or(|end| high.is_some_and(|high| high <= end))
+    };
     // All but the first and the last certainly are.
     let mut all = some.clone();
     if !all.is_empty() && !is_within(all.start) {
@@ -604,10 +609,14 @@ fn places<D: Disk>(
 
 /// An error if a partition is damaged that has keys within a range and may have others: when memtables become tables,
 /// the keys of the range must be read in such a partition. One whose keys are all within the range is not read.
-fn check_range<D: Disk>(version: &Version<D>, space: u32, range: &Range) -> Result<()> {
+fn check_range<D: Disk>(
+    version: &Version<D>,
+    space: u32,
+    (start, end): (&[u8], Option<&[u8]>),
+) -> Result<()> {
     let partitions = version.partitions(space);
-    let (all, some) = places(partitions, range);
-    let meets = |one: &&Arc<Partition<D>>| one.meets(&range.start, range.end.as_deref());
+    let (all, some) = places(partitions, (start, end));
+    let meets = |one: &&Arc<Partition<D>>| one.meets(start, end);
     let ends = partitions[some.start..all.start].iter().chain(&partitions[all.end..some.end]);
     let damage = ends.filter(meets).find_map(|one| one.damage());
     damage.map_or(Ok(()), |damage| Err(damage.error()))
@@ -618,7 +627,7 @@ fn check_range<D: Disk>(version: &Version<D>, space: u32, range: &Range) -> Resu
 struct Overlay {
     /// The new content of changed keys. What a range delete of the batch has deleted is not among them.
     changed: BTreeMap<Vec<u8>, Option<Value>>,
-    deleted: Union,
+    deleted: Spans,
 }
 
 /// A batch that is being decided.
@@ -628,8 +637,6 @@ struct Batch<'s, 'b, D: Disk> {
     decided: Vec<Decided<'b>>,
     /// The effects of the batch so far by keyspace, if any of its operations reads.
     overlay: Option<BTreeMap<u32, Overlay>>,
-    /// Number of ranges.
-    ranges: usize,
 }
 
 impl<'b, D: Disk> Batch<'_, 'b, D> {
@@ -637,7 +644,7 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
         if let Some(overlay) = self.overlay.as_ref().and_then(|overlay| overlay.get(&space)) {
             match overlay.changed.get(key) {
                 Some(value) => return Ok(value.clone()),
-                None if overlay.deleted.has(key) => return Ok(None),
+                None if overlay.deleted.contains(key) => return Ok(None),
                 None => {}
             }
         }
@@ -646,8 +653,8 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
 
     fn decide(&mut self, space: u32, op: Op<&'b [u8]>) -> Result<Outcome> {
         if let Op::DeleteRange { start, end } = op {
-            if let Some(range) = Range::new(start, end) {
-                self.delete_range(space, range)?;
+            if !spans::is_empty(start, end) {
+                self.delete_range(space, start, end)?;
             }
             return Ok(Outcome::DeletedRange);
         }
@@ -678,11 +685,10 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
         (start, end): (&[u8], Option<&[u8]>),
         pairs: &[u8],
     ) -> Result<Outcome> {
-        if end.is_some_and(|end| end <= start) {
+        if spans::is_empty(start, end) {
             return Ok(Outcome::ComparedRange(Swap::Done));
         }
-        let bounds = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
-        let newest = self.store.newest();
+        let (bounds, newest) = (spans::bounds(start, end), self.store.newest());
         Outcome::of_range(pairs, |see| {
             scan::scan(self.store, self.version, space, newest, bounds, Direction::Forward, |key, value| {
                 value.with(|value| see(key, value))
@@ -690,41 +696,36 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
         })
     }
 
-    fn delete_range(&mut self, space: u32, range: Range) -> Result<()> {
-        check_range(self.version, space, &range)?;
+    fn delete_range(&mut self, space: u32, start: &'b [u8], end: Option<&'b [u8]>) -> Result<()> {
+        check_range(self.version, space, (start, end))?;
         if let Some(overlay) = &mut self.overlay {
             let Overlay { changed, deleted } = overlay.entry(space).or_default();
             // Each key goes once for each time that the batch has changed it.
-            let is_in = (
-                Bound::Included(&*range.start),
-                range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
-            );
-            while let Some((key, _)) = changed.range::<[u8], _>(is_in).next() {
+            while let Some((key, _)) = changed.range::<[u8], _>(spans::bounds(start, end)).next() {
                 let key = key.clone();
                 changed.remove(&key);
             }
-            deleted.add(range.clone());
+            deleted.insert(start.to_vec(), end.map(<[u8]>::to_vec));
         }
-        self.ranges += 1;
-        self.decided.push(Decided::Range { space, range });
+        self.decided.push(Decided::Range { space, start, end });
         Ok(())
     }
 
     /// The changes, without those that a later range of the batch undoes.
     fn finish(self) -> Vec<Decided<'b>> {
         let mut decided = self.decided;
-        if self.ranges == 0 {
+        if !decided.iter().any(Decided::is_range) {
             return decided;
         }
-        let mut later: BTreeMap<u32, Union> = BTreeMap::new();
+        let mut later: BTreeMap<u32, Spans> = BTreeMap::new();
         let mut kept = Vec::with_capacity(decided.len());
         while let Some(one) = decided.pop() {
             let is_undone = match &one {
-                Decided::Key { space, key, .. } => later.get(space).is_some_and(|union| union.has(key)),
-                Decided::Range { space, range } => {
-                    let union = later.entry(*space).or_default();
-                    let is_undone = union.has_all(range);
-                    union.add(range.clone());
+                Decided::Key { space, key, .. } => later.get(space).is_some_and(|spans| spans.contains(key)),
+                Decided::Range { space, start, end } => {
+                    let spans = later.entry(*space).or_default();
+                    let is_undone = spans.contains_all(start, *end);
+                    spans.insert(start.to_vec(), end.map(<[u8]>::to_vec));
                     is_undone
                 }
             };

@@ -11,7 +11,8 @@
 //! range at that moment: those that have one become tables first, while others write. Then the order lock is taken.
 //! If others have written to the range meanwhile, this is done again, at last with the lock held.
 
-use super::rewrite::{ALONE, Deleted, New, Old, Output, Replaced, Rewrite, merge, separator};
+use super::new::{Deleted, New};
+use super::rewrite::{ALONE, Old, Output, Replaced, Rewrite, merge, separator};
 use crate::catalog::Space;
 use crate::compact::plan::TABLES_MAX;
 use crate::core::{Core, Order};

@@ -28,6 +28,7 @@
 
 mod choice;
 mod ingested;
+mod new;
 pub(crate) mod plan;
 mod rewrite;
 #[cfg(test)]
@@ -43,7 +44,7 @@ use crate::version::Version;
 use forrest_base::lock;
 use forrest_engine::{Durability, Error, ErrorKind, Result};
 #[cfg(test)]
-pub(crate) use rewrite::HIDDEN;
+pub(crate) use new::HIDDEN;
 use rewrite::{ALONE, Replaced};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -5,11 +5,12 @@
 //! long as the store is used, and no damaged file is replaced. If the device did not return some bytes, they may be
 //! there later: each time when the newer tables are due to be merged, all are tried first.
 
+use super::new::{Deleted, New};
 use super::plan::{Plan, large, plan, tables_most};
 use crate::core::Core;
 use crate::disk::{self, Disk, Kind, Name};
 use crate::gauge::Share;
-use crate::memtable::{self, Memtable, Said};
+use crate::memtable::Memtable;
 use crate::partition::{self, Damage, Known, LOOK, Owned, Partition, Stored, entries_of};
 use crate::ranges::{Range, Ranges};
 use crate::remix::{RUNS_MAX, Remix, RemixCursor, Show};
@@ -17,7 +18,6 @@ use crate::table::{self, Table, TableCursor, TableEntry};
 use crate::version::Version;
 use forrest_base::lock;
 use forrest_engine::{Compression, Error, ErrorKind, Result};
-use forrest_index::Cursor;
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex};
 
@@ -149,94 +149,6 @@ fn write_remix<D: Disk>(store: &Core<D>, remix: &Remix, tables: &[Arc<Table<D>>]
         let _ = disk::unlink(store.disk(), name);
     })?;
     Ok(Stored { number: name.number, tables: tables.len() })
-}
-
-#[cfg(test)]
-thread_local! {
-    /// Number of hidden pairs that flushes of this thread passed, so that tests can count work.
-    pub(crate) static HIDDEN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
-}
-
-/// The new pairs of a range.
-#[derive(Clone, Copy)]
-pub(super) struct New<'n> {
-    /// `None` if there are none.
-    pub(super) memtable: Option<&'n Memtable>,
-    pub(super) space: u32,
-    pub(super) low: &'n [u8],
-    pub(super) end: Option<&'n [u8]>,
-}
-
-impl<'n> New<'n> {
-    fn pairs(self) -> Pairs<'n> {
-        let mut cursor = self.memtable.and_then(|memtable| memtable.cursor(self.space));
-        let valid = cursor.as_mut().is_some_and(|cursor| cursor.seek(self.low));
-        let mut pairs = Pairs { cursor, valid, end: self.end, deleted: self.deleted() };
-        pairs.settle();
-        pairs
-    }
-
-    /// The ranges that it deletes.
-    fn deleted(self) -> Option<Arc<Ranges>> {
-        self.memtable.and_then(|memtable| memtable.ranges(self.space))
-    }
-
-    fn is_empty(self) -> bool {
-        self.pairs().key().is_none()
-    }
-
-    /// Bytes of all keys and values.
-    fn bytes(self) -> u64 {
-        let (mut pairs, mut bytes) = (self.pairs(), 0);
-        while let Some(key) = pairs.key() {
-            bytes += (key.len() + pairs.said().map_or(0, <[u8]>::len)) as u64;
-            pairs.advance();
-        }
-        bytes
-    }
-}
-
-/// New pairs in order.
-struct Pairs<'n> {
-    cursor: Option<Cursor>,
-    valid: bool,
-    end: Option<&'n [u8]>,
-    deleted: Option<Arc<Ranges>>,
-}
-
-impl Pairs<'_> {
-    fn key(&self) -> Option<&[u8]> {
-        let key = if self.valid { self.cursor.as_ref()?.key() } else { None };
-        key.filter(|key| self.end.is_none_or(|end| *key < end))
-    }
-
-    /// REQUIRES: there is a key.
-    fn said(&self) -> Said<'_> {
-        let versions = self.cursor.as_ref().and_then(|cursor| cursor.value_bytes());
-        memtable::newest(versions.expect("it is at a pair")).1
-    }
-
-    fn advance(&mut self) {
-        self.valid = self.cursor.as_mut().is_some_and(|cursor| cursor.next());
-        self.settle();
-    }
-
-    /// Passes the pairs that a later delete of a range hides.
-    fn settle(&mut self) {
-        let Pairs { cursor: Some(cursor), valid, deleted: Some(deleted), .. } = self else { return };
-        while *valid && let (Some(key), Some(versions)) = (cursor.key(), cursor.value_bytes()) {
-            if self.end.is_some_and(|end| key >= end) {
-                return;
-            }
-            let hidden = deleted.deleted(key, u64::MAX);
-            if hidden.is_none_or(|(deleted, _)| deleted < memtable::newest(versions).0) {
-                return;
-            }
-            *valid = cursor.next();
-            #[cfg(test)]
-            HIDDEN.set(HIDDEN.get() + 1);
-        }
-    }
 }
 
 /// One partition that gets new pairs; `None` if there is none in the keyspace yet.
@@ -376,7 +288,7 @@ impl<D: Disk> Rewrite<'_, D> {
     /// What the deleted ranges have of the tables, about.
     fn deleted(&self, new: New<'_>) -> Result<InRange> {
         let mut sum = InRange::default();
-        let ranges = new.deleted().unwrap_or_default();
+        let Some(ranges) = new.deleted() else { return Ok(sum) };
         for table in self.tables() {
             let (mut cursor, mut entries) = (TableCursor::new(&**table), 0);
             for (start, end) in ranges.within(new.low, new.end) {
@@ -658,129 +570,6 @@ pub(super) fn merge<D: Disk>(
     }
 }
 
-/// The keys in the deleted ranges of a memtable that tables have: they get tombstones. They are found in each table by
-/// itself, so that damage in one keeps nobody from the keys of the others. A key that cannot be read is passed: to read
-/// it is an error.
-pub(super) struct Deleted<'n, D: Disk> {
-    /// `None` if there is nothing to find.
-    within: Option<(Arc<Ranges>, New<'n>)>,
-    /// From the newest table on.
-    tables: Vec<Places<D>>,
-    /// The one that has the least key.
-    least: Option<usize>,
-}
-
-/// A table, and its next key in the ranges.
-struct Places<D: Disk> {
-    table: Owned<D>,
-    ordinal: u32,
-    /// The key there, if there is one.
-    key: Vec<u8>,
-    is_tombstone: bool,
-    valid: bool,
-}
-
-impl<'n, D: Disk> Deleted<'n, D> {
-    pub(super) fn none() -> Deleted<'n, D> {
-        Deleted { within: None, tables: Vec::new(), least: None }
-    }
-
-    /// The keys of tables in the ranges that are deleted with the new pairs.
-    fn new(tables: &[Arc<Table<D>>], new: New<'n>) -> Result<Deleted<'n, D>> {
-        let Some(ranges) = new.deleted().filter(|_| !tables.is_empty()) else { return Ok(Deleted::none()) };
-        let mut places = Vec::new();
-        for table in partition::runs(tables).into_iter().rev() {
-            let (key, is_tombstone, valid) = (Vec::new(), false, false);
-            let mut place = Places { table, ordinal: 0, key, is_tombstone, valid };
-            place.jump(new.low)?;
-            place.settle(&ranges, new)?;
-            places.push(place);
-        }
-        let mut deleted = Deleted { within: Some((ranges, new)), tables: places, least: None };
-        deleted.settle()?;
-        Ok(deleted)
-    }
-
-    fn key(&self) -> Option<&[u8]> {
-        self.least.map(|least| &self.tables[least].key[..])
-    }
-
-    /// Moves to the next key.
-    fn advance(&mut self) -> Result<()> {
-        self.pass()?;
-        self.settle()
-    }
-
-    /// Moves all tables that have the least key.
-    fn pass(&mut self) -> Result<()> {
-        let (Some(least), Some((ranges, new))) = (self.least, &self.within) else { return Ok(()) };
-        let key = std::mem::take(&mut self.tables[least].key);
-        for (at, place) in self.tables.iter_mut().enumerate() {
-            if place.valid && (at == least || place.key == key) {
-                place.ordinal += 1;
-                place.settle(ranges, *new)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Moves to the first key that is not deleted already.
-    fn settle(&mut self) -> Result<()> {
-        loop {
-            let valid = self.tables.iter().enumerate().filter(|(_, place)| place.valid);
-            // Of equal keys the first counts, which is the newest.
-            self.least = valid.min_by(|(_, a), (_, b)| a.key.cmp(&b.key)).map(|(at, _)| at);
-            match self.least {
-                Some(least) if self.tables[least].is_tombstone => self.pass()?,
-                _ => return Ok(()),
-            }
-        }
-    }
-}
-
-impl<D: Disk> Places<D> {
-    /// Moves to the first key that is not less. If the search meets damage, it moves by one.
-    fn jump(&mut self, key: &[u8]) -> Result<()> {
-        let next = self.ordinal + u32::from(self.valid);
-        self.ordinal = match self.table.lower_bound(key) {
-            Err(error) if disk::is_damage(&error) => next,
-            found => found?.max(next),
-        };
-        Ok(())
-    }
-
-    /// Moves on to a key that is in the ranges and can be read.
-    fn settle(&mut self, ranges: &Ranges, new: New<'_>) -> Result<()> {
-        self.valid = false;
-        while self.ordinal < self.table.table().entries() {
-            self.key.clear();
-            match self.table.key_into(self.ordinal, &mut self.key) {
-                Err(error) if disk::is_damage(&error) => {
-                    // All keys of the block.
-                    self.ordinal = table::block_after(self.ordinal);
-                    continue;
-                }
-                read => read?,
-            }
-            let Some((start, _)) = ranges.within(new.low.max(&self.key), new.end).next() else {
-                return Ok(());
-            };
-            self.valid = true;
-            if *self.key >= *start {
-                self.is_tombstone = match self.table.is_deleted(self.ordinal) {
-                    Err(error) if disk::is_damage(&error) => false,
-                    read => read?,
-                };
-                return Ok(());
-            }
-            let start = start.to_vec();
-            self.jump(&start)?;
-            self.valid = false;
-        }
-        Ok(())
-    }
-}
-
 /// The pairs of the tables in order, in the range of the new pairs.
 pub(super) struct Old<'n, D: Disk> {
     cursor: Option<RemixCursor<Arc<Remix>, Owned<D>>>,
@@ -845,7 +634,7 @@ impl<'n, D: Disk> Old<'n, D> {
     fn put(&mut self, output: &mut Output<'_, D>) -> Result<()> {
         let cursor = self.cursor.as_ref().expect("it has a key");
         let tombstone = cursor.entry().is_some_and(|entry| entry.tombstone);
-        if tombstone || self.deleted.is_some() && self.range().is_some() {
+        if tombstone || self.range().is_some() {
             return output.add(&self.key, TableEntry::Tombstone);
         }
         let (run, ordinal) = self.cursor.as_mut().and_then(|cursor| cursor.run()).expect("it has a key");

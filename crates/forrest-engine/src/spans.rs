@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 /// From a key up to but not including another, or without an end.
-pub(crate) type Span = (Vec<u8>, Option<Vec<u8>>);
+pub type Span = (Vec<u8>, Option<Vec<u8>>);
 
 /// True if there can be no key from `start` on and before `end`.
-pub(crate) fn is_empty(start: &[u8], end: Option<&[u8]>) -> bool {
+pub fn is_empty(start: &[u8], end: Option<&[u8]>) -> bool {
     end.is_some_and(|end| end <= start)
 }
 
 /// The smaller of two ends.
-pub(crate) fn earlier<'k>(a: Option<&'k [u8]>, b: Option<&'k [u8]>) -> Option<&'k [u8]> {
+pub fn earlier<'k>(a: Option<&'k [u8]>, b: Option<&'k [u8]>) -> Option<&'k [u8]> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (end, None) | (None, end) => end,
@@ -20,13 +20,13 @@ pub(crate) fn earlier<'k>(a: Option<&'k [u8]>, b: Option<&'k [u8]>) -> Option<&'
 }
 
 /// The bounds of a span. REQUIRES: it is not empty.
-pub(crate) fn bounds<'k>(start: &'k [u8], end: Option<&'k [u8]>) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
+pub fn bounds<'k>(start: &'k [u8], end: Option<&'k [u8]>) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
     (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
-/// A set of keys. INVARIANT: its ranges are not empty, and do not overlap or touch.
-#[derive(Default)]
-pub(crate) struct Spans {
+/// A set of keys, see the head of the module. INVARIANT: its ranges are not empty, and do not overlap or touch.
+#[derive(Debug, Default)]
+pub struct Spans {
     spans: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     bytes: usize,
 }
@@ -36,21 +36,23 @@ fn bytes_of(start: &[u8], end: Option<&[u8]>) -> usize {
 }
 
 impl Spans {
-    /// The number of ranges, and the bytes of their keys.
-    pub(crate) fn cost(&self) -> (usize, usize) {
+    /// The number of ranges, and the bytes of their ends.
+    pub fn cost(&self) -> (usize, usize) {
         (self.spans.len(), self.bytes)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// True if no key is in it.
+    pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+    /// The ranges in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         self.spans.iter().map(|(start, end)| (&start[..], end.as_deref()))
     }
 
     /// The end of the range that has `key`; `Some(None)` is a range without an end.
-    pub(crate) fn end_at(&self, key: &[u8]) -> Option<Option<&[u8]>> {
+    pub fn end_at(&self, key: &[u8]) -> Option<Option<&[u8]>> {
         if self.spans.is_empty() {
             return None;
         }
@@ -58,18 +60,25 @@ impl Spans {
         end.as_deref().is_none_or(|end| end > key).then_some(end.as_deref())
     }
 
-    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+    /// Whether a key is in it.
+    pub fn contains(&self, key: &[u8]) -> bool {
         self.end_at(key).is_some()
     }
 
+    /// Whether all keys of a range are in it. REQUIRES: the range is not empty.
+    pub fn contains_all(&self, start: &[u8], end: Option<&[u8]>) -> bool {
+        let is_before = |last: &[u8]| end.is_some_and(|end| end <= last);
+        self.end_at(start).is_some_and(|last| last.is_none_or(is_before))
+    }
+
     /// The start of the first range after `key`.
-    pub(crate) fn start_after(&self, key: &[u8]) -> Option<&[u8]> {
+    pub fn start_after(&self, key: &[u8]) -> Option<&[u8]> {
         let after = self.spans.range::<[u8], _>((Bound::Excluded(key), Bound::Unbounded)).next();
         after.map(|(start, _)| &start[..])
     }
 
     /// The last range that starts before `end`.
-    pub(crate) fn last_before(&self, end: Option<&[u8]>) -> Option<(&[u8], Option<&[u8]>)> {
+    pub fn last_before(&self, end: Option<&[u8]>) -> Option<(&[u8], Option<&[u8]>)> {
         let below = (Bound::Unbounded, end.map_or(Bound::Unbounded, Bound::Excluded));
         let (start, end) = self.spans.range::<[u8], _>(below).next_back()?;
         Some((start, end.as_deref()))
@@ -77,7 +86,7 @@ impl Spans {
 
     /// Adds a range, which unites with those that it overlaps or touches. Returns the start of the united range, and
     /// the ranges that were there.
-    pub(crate) fn insert(&mut self, mut start: Vec<u8>, mut end: Option<Vec<u8>>) -> (Vec<u8>, Vec<Span>) {
+    pub fn insert(&mut self, mut start: Vec<u8>, mut end: Option<Vec<u8>>) -> (Vec<u8>, Vec<Span>) {
         let mut before = Vec::new();
         while let Some((first, last)) = self.last_touching(&start, end.as_deref()) {
             let (first, last) = (first.to_vec(), last.map(<[u8]>::to_vec));
@@ -114,12 +123,13 @@ impl Spans {
 
     /// Takes back an [`insert`](Spans::insert), of which this is the result. REQUIRES: nothing was added since, or it
     /// was taken back.
-    pub(crate) fn undo(&mut self, united: &[u8], before: Vec<Span>) {
+    pub fn undo(&mut self, united: &[u8], before: Vec<Span>) {
         self.remove(united);
         before.into_iter().for_each(|(start, end)| self.put(start, end));
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Removes all keys.
+    pub fn clear(&mut self) {
         *self = Spans::default();
     }
 }
@@ -161,6 +171,43 @@ mod tests {
                 let bytes: usize = spans.iter().map(|(start, end)| bytes_of(start, end)).sum();
                 assert_eq!(spans.cost().1, bytes, "seed {seed}");
             }
+        }
+    }
+
+    /// Also with the empty key, and with keys between those of the model.
+    #[test]
+    fn a_range_is_in_it_when_it_was_added() {
+        const KEYS: usize = 12;
+        let random_range = |random: &mut Random| {
+            let start = if random.index(6) == 0 { Vec::new() } else { key(random.index(KEYS)) };
+            let end = (random.index(4) > 0).then(|| key(random.index(KEYS)));
+            (!is_empty(&start, end.as_deref())).then_some((start, end))
+        };
+        let has =
+            |(start, end): &Span, key: &Vec<u8>| start <= key && end.as_ref().is_none_or(|end| key < end);
+        for seed in 0..2_000 {
+            let mut random = Random(seed);
+            let (mut spans, mut model) = (Spans::default(), [false; KEYS + 1]);
+            for _ in 0..random.index(8) {
+                let Some(range) = random_range(&mut random) else { continue };
+                (0..=KEYS).filter(|at| has(&range, &key(*at))).for_each(|at| model[at] = true);
+                spans.insert(range.0, range.1);
+            }
+            for (at, &is_in) in model.iter().enumerate() {
+                assert_eq!(spans.contains(&key(at)), is_in, "seed {seed}, key {at}");
+            }
+            let Some(range) = random_range(&mut random) else { continue };
+            let all = (0..=KEYS).filter(|at| has(&range, &key(*at))).all(|at| model[at]);
+            let (start, end) = (&range.0[..], range.1.as_deref());
+            // Between two keys there may be others.
+            assert!(!spans.contains_all(start, end) || all, "seed {seed}");
+            spans.insert(start.to_vec(), end.map(<[u8]>::to_vec));
+            assert!(spans.contains_all(start, end), "seed {seed}");
+            let (starts, ends) = (spans.spans.keys().skip(1), spans.spans.values());
+            assert!(
+                starts.zip(ends).all(|(next, end)| end.as_ref().is_some_and(|end| end < next)),
+                "seed {seed}"
+            );
         }
     }
 }
