@@ -265,6 +265,13 @@ impl<'s> Pieces<'s> {
         self.0[0].len() + self.0[1].len()
     }
 
+    /// How these bytes compare with others.
+    pub(crate) fn compare(self, bytes: &[u8]) -> Ordering {
+        let [first, second] = self.0;
+        let (head, tail) = bytes.split_at(first.len().min(bytes.len()));
+        first.cmp(head).then_with(|| second.cmp(tail))
+    }
+
     /// The bytes before an offset, and from there on.
     pub(crate) fn split_at(self, at: usize) -> (Pieces<'s>, Pieces<'s>) {
         let [first, second] = self.0;

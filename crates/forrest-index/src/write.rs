@@ -8,11 +8,14 @@
 //! A batch uses the same path on a private root, with a floor that protects every node that others can see; see
 //! [`crate::batch`].
 
+mod range;
+
 use crate::arena::{LINE_BYTES, Purpose, Supply};
 use crate::descent::{self, TreeInner};
 use crate::effect::Effect;
 use crate::epoch::Guard;
 use crate::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::hash;
 use crate::inner::{CHILDREN_MAX, Children, InnerNode};
 use crate::key::{Key, Pieces};
 use crate::latch::Locked;
@@ -25,10 +28,10 @@ use crate::reclaim::Garbage;
 use crate::staged::Stage;
 use crate::sync::{AtomicU64, Ordering};
 use crate::value::Value;
-use crate::{hash, place};
+use forrest_base::lock;
 use std::cell::{Cell as Shared, RefCell};
 use std::mem::MaybeUninit;
-use std::ops::{Bound, ControlFlow, Range};
+use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, MutexGuard};
 
 /// A leaf with fewer entries after a removal is merged with a neighbour that has room.
@@ -219,12 +222,17 @@ impl<'a> Writer<'a> {
 
     /// Retires a replaced leaf. What the batch has staged there has gone over to the replacement.
     fn retire_leaf(&self, leaf: Leaf<'a>, lock: Locked<'a>, moved: bool) {
+        self.undo_staged(leaf);
+        self.retire(leaf.node(), lock, moved);
+    }
+
+    /// Takes back what the batch has staged in a leaf that goes.
+    fn undo_staged(&self, leaf: Leaf<'a>) {
         if self.batch.is_some() {
             let bags = &self.tree.index.bags;
             // SAFETY: the staged records own the counts, and others never see these records.
             leaf.undo_staged(|blob| unsafe { bags.drop_blob(blob) });
         }
-        self.retire(leaf.node(), lock, moved);
     }
 
     /// The leaf that a key belongs to, locked.
@@ -239,13 +247,18 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// What points to the root.
+    fn lock_root(&self) -> Parent<'a> {
+        Parent::Root { _lock: lock(&self.tree.root_lock) }
+    }
+
     /// What points to a node that the caller has locked.
     fn lock_parent(&self, child: Node<'a>, key: &Key<'_>) -> Parent<'a> {
         loop {
             if self.root().handle() == child.handle() {
-                let lock = self.tree.root_lock.lock().unwrap_or_else(|e| e.into_inner());
+                let parent = self.lock_root();
                 if self.root().handle() == child.handle() {
-                    return Parent::Root { _lock: lock };
+                    return parent;
                 }
                 continue;
             }
@@ -640,41 +653,5 @@ impl<'a> Writer<'a> {
             }
             both.suit_one().then_some((both, neighbour, lock, after))
         })
-    }
-
-    /// Removes the keys of a range from the leaf that has the first of them. Returns how many there were and
-    /// whether the range goes on, with the key to go on from in `lower`, which stays as it is on an error.
-    pub(crate) fn remove_run(&self, lower: &mut Vec<u8>, upper: Bound<&[u8]>) -> Result<(u64, bool), Error> {
-        self.purpose.set(Purpose::Removal);
-        let from = std::mem::take(lower);
-        let key = Key::new(&from);
-        let (_, leaf, lock) = self.lock_leaf(&key);
-        let more = place::find_place(self.tree, self.root(), place::Target::At(&key), self.guard)
-            .upper_fence(lower)
-            && place::within(lower, upper);
-        let mut entries = Entries::new();
-        entries.gather(leaf);
-        let total = entries.0.len();
-        let mut dropped = Vec::new();
-        let mut scratch = Vec::new();
-        entries.0.retain(|entry| {
-            scratch.clear();
-            scratch.extend_from_slice(entry.lead);
-            scratch.extend_from_slice(entry.tail);
-            let inside = scratch >= from && place::within(&scratch, upper);
-            if inside {
-                dropped.extend(entry.cell.blob());
-            }
-            !inside
-        });
-        let removed = total - entries.0.len();
-        if removed > 0 || (total == 0 && leaf.built() > 0) {
-            if let Err(error) = self.replace((leaf, lock), &key, entries, None, &dropped) {
-                *lower = from;
-                return Err(error);
-            }
-            self.count(-(removed as i64));
-        }
-        Ok((removed as u64, more))
     }
 }

@@ -2,10 +2,17 @@
 //! `FORREST_INDEX_SEED` to run that one again, `FORREST_INDEX_SEEDS` for how many.
 
 use forrest_base::random::{Random, STEP};
-use forrest_index::{Direction, Effect, Error, Index, Options, Reader, Snapshot, Tree};
+use forrest_index::{Batch, Direction, Effect, Error, Index, Options, Reader, Snapshot, Tree};
 use forrest_testing::{number, sized};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// One test at a time: a pin of another test would delay reclamation in this one.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -256,8 +263,79 @@ fn run(seed: u64) {
     );
 }
 
+/// Trees of three levels, of which a batch removes ranges that hold whole subtrees, before and after other changes.
+#[test]
+fn subtrees_are_removed_whole() {
+    let _alone = alone();
+    for seed in 0..sized(2, 6) {
+        let mut random = Random(seed);
+        let span = sized(60_000, 200_000);
+        let index = Index::new(&Options { capacity_bytes: Some(512 << 20), ..Options::default() }).unwrap();
+        let tree = index.create_tree().unwrap();
+        let mut model = Model::new();
+        for _ in 0..span {
+            let (key, value) = (random.key(0, span), random.value());
+            tree.insert(&key, &value).unwrap();
+            model.insert(key, value);
+        }
+        let mut snapshots: Vec<(Snapshot, Model)> = Vec::new();
+        for round in 0..12 {
+            if round % 4 == 1 {
+                snapshots.push((index.snapshot(), model.clone()));
+            }
+            let mut copy = model.clone();
+            let fails = random.below(4) == 0;
+            let result = index.batch(|batch| {
+                for _ in 0..1 + random.below(3) {
+                    for _ in 0..random.below(300) {
+                        let (key, value) = change(&mut random, 0, span);
+                        batch.apply(&tree, &key, |_| match &value {
+                            Some(value) => (Effect::Put(value.into()), ()),
+                            None => (Effect::Remove, ()),
+                        })?;
+                        match value {
+                            Some(value) => drop(copy.insert(key, value)),
+                            None => drop(copy.remove(&key)),
+                        }
+                    }
+                    let (a, b) = (random.key(0, span), random.key(0, span));
+                    let (low, high) = if a < b { (a, b) } else { (b, a) };
+                    // From one subtree to nearly all of them.
+                    let part = [&high[..1], &low[1..]].concat();
+                    let high = if random.below(2) == 0 { high } else { part };
+                    let (lower, upper) = (bound(random.below(20), &low), bound(random.below(20), &high));
+                    let keys: Vec<_> = range(&copy, lower, upper).map(|(key, _)| key.clone()).collect();
+                    assert_eq!(batch.delete_range(&tree, lower, upper)?, keys.len() as u64);
+                    keys.iter().for_each(|key| drop(copy.remove(key)));
+                }
+                if fails { Err(Error::OutOfMemory(1)) } else { Ok(()) }
+            });
+            assert_eq!(result.is_err(), fails);
+            if !fails {
+                model = copy;
+            }
+            check_all(&tree, &model);
+            for _ in 0..span / 30 {
+                let (key, value) = (random.key(0, span), random.value());
+                tree.insert(&key, &value).unwrap();
+                model.insert(key, value);
+            }
+            check_all(&tree, &model);
+        }
+        for (snapshot, model) in snapshots {
+            check_all(&snapshot.reader(&tree), &model);
+        }
+        let all = |batch: &mut Batch<'_>| batch.delete_range(&tree, Bound::Unbounded, Bound::Unbounded);
+        assert_eq!(index.batch(all), Ok(model.len() as u64));
+        let stats = index.stats();
+        assert_eq!((stats.keys, stats.blob_bytes, stats.snapshots), (0, 0, 0));
+        assert!(stats.node_bytes <= 4096, "{} bytes of nodes left in an empty index", stats.node_bytes);
+    }
+}
+
 #[test]
 fn index_agrees_with_btreemap() {
+    let _alone = alone();
     let seeds = match std::env::var("FORREST_INDEX_SEED") {
         Ok(seed) => vec![seed.parse().expect("FORREST_INDEX_SEED is a number")],
         Err(_) => (1..=number("FORREST_INDEX_SEEDS").unwrap_or(sized(30, 120))).collect(),

@@ -30,11 +30,6 @@ impl<'a> LeafEntry<'a> {
         self.lead.len() + self.tail.len()
     }
 
-    fn compare(&self, key: &[u8]) -> std::cmp::Ordering {
-        let head = &key[..key.len().min(self.lead.len())];
-        self.lead.cmp(head).then_with(|| self.tail.cmp(&key[head.len()..]))
-    }
-
     fn key(&self) -> Pieces<'a> {
         Pieces([self.lead, self.tail])
     }
@@ -76,7 +71,7 @@ impl<'a> Entries<'a> {
         let rest = key.strip_prefix(lead);
         let compare = |e: &LeafEntry<'_>| match rest {
             Some(rest) if std::ptr::eq(e.lead, lead) => e.tail.cmp(rest),
-            _ => e.compare(key),
+            _ => e.key().compare(key),
         };
         match (self.0.binary_search_by(compare), cell) {
             (Ok(at), Cell::Tombstone) => (at, Some(self.0.remove(at).cell)),
