@@ -20,7 +20,8 @@
 //!
 //! A reader loads the ranges, then the sequence number up to which they count, and then looks into the tree. The ranges
 //! have the newest delete up to each number that is loaded after them: an older one goes only when a newer one is
-//! visible.
+//! visible, and the lock of the pointer to the ranges shows that number to who finds the older one gone. The model
+//! `a_deleted_key_stays_deleted` checks it.
 //! A set that comes after a range delete in the same batch is in the tree before the batch becomes visible. So a reader
 //! that counts the delete finds the set. A set that comes before it in the same batch is left out of the batch.
 //!
@@ -30,7 +31,7 @@
 use crate::catalog::Catalog;
 use crate::ranges::{FRAGMENT_BYTES, FRAGMENTS_MOST, Ranges};
 use crate::room;
-use crate::sync::AtomicU64;
+use crate::sync::{AtomicU64, weakened};
 use crate::wanted::Wanted;
 use forrest_engine::Options;
 use forrest_engine::error::of_index;
@@ -157,6 +158,16 @@ impl ReadAt<'_> {
         }
     }
 
+    /// The newest range delete of a key that counts for the reader, in the ranges that `load` loads. The tree is looked
+    /// into after that, and shows what is newer.
+    pub(crate) fn deleted(&self, key: &[u8], load: impl FnOnce() -> Option<Arc<Ranges>>) -> Option<u64> {
+        let early = weakened!("counts_first").then(|| self.now());
+        let ranges = load()?;
+        // After the ranges: they may lack older deletes that only a reader of an earlier state wants.
+        let until = early.unwrap_or_else(|| self.now());
+        ranges.deleted(key, until).map(|(deleted, _)| deleted)
+    }
+
     /// The sequence number up to which it sees changes now.
     pub(crate) fn now(&self) -> u64 {
         match *self {
@@ -200,7 +211,7 @@ fn put_version(out: &mut Vec<u8>, sequence: u64, value: Said<'_>, older: bool) {
 }
 
 /// Encodes a new version, followed by the old ones that are wanted.
-fn with_older(sequence: u64, value: Said<'_>, old: &[u8], wanted: &Wanted<'_>) -> Vec<u8> {
+pub(crate) fn with_older(sequence: u64, value: Said<'_>, old: &[u8], wanted: &Wanted<'_>) -> Vec<u8> {
     // Each version is encoded when it is known whether another one follows.
     let (mut out, mut next) = (Vec::new(), (sequence, value));
     let (mut versions, mut newer) = (old, sequence);
@@ -368,10 +379,7 @@ impl Memtable {
         read_at: ReadAt<'_>,
         look: impl FnOnce(Said<'_>) -> R,
     ) -> Option<R> {
-        let ranges = self.ranges(space);
-        // After the ranges: they may lack older deletes that only a reader of an earlier state wants.
-        let until = read_at.now();
-        let deleted = ranges.and_then(|ranges| Some(ranges.deleted(key, until)?.0));
+        let deleted = read_at.deleted(key, || self.ranges(space));
         let mut look = Some(look);
         let mut show = |said: Said<'_>| look.take().map(|look| look(said));
         let seen = self.tree(space, |tree| {

@@ -21,10 +21,12 @@
 //! weakened: cuts_no_walk a_key_set_beside_a_scan_is_found
 //! weakened: walks_blindly a_snapshot_remembers_no_later_key
 //! weakened: jumps_for_all a_snapshot_finds_what_a_later_scan_does_not
+//! weakened: counts_first a_deleted_key_stays_deleted
+//! weakened: keeps_no_older a_batch_beside_a_reader_brings_nothing_back
 //!
 //! Models of the protocols among threads that use a store on disk. Loom tries every interleaving with few preemptions,
 //! and every interleaving at all of two threads that only write. Each model checks a property that the head of
-//! `group.rs`, `work.rs`, `readers.rs` or `gaps.rs` argues for. Run with
+//! `group.rs`, `work.rs`, `readers.rs`, `gaps.rs` or `memtable.rs` argues for. Run with
 //! `cargo test -p remixdb --release --features loom --lib models`; `LOOM_MAX_PREEMPTIONS` sets the bound for all
 //! models. The lines above name the weakened orderings and the model that each one fails, see `cargo xtask models`.
 //!
@@ -33,15 +35,19 @@
 //! to write meanwhile.
 
 use crate::gaps::{Changes, Gaps, Jump};
-use crate::memtable::ReadAt;
+use crate::memtable::{self, ReadAt};
+use crate::ranges::Ranges;
 use crate::readers::Readers;
 use crate::wal::group::{Device, Ended, Group};
+use crate::wanted::Wanted;
 use crate::work::{Call, Work};
+use forrest_engine::spans::Spans;
 use forrest_index::Direction;
 use forrest_models::model;
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use loom::thread;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
@@ -571,5 +577,99 @@ fn a_snapshot_finds_what_a_later_scan_does_not() {
         scan.join().unwrap();
         store.finds(ReadAt::Newest(&store.visible), Direction::Forward);
         assert!(store.finds(ReadAt::Past(1), Direction::Forward), "the snapshot does not find its key later");
+    });
+}
+
+/// A memtable with one key and the range deletes of it.
+struct Deleted {
+    /// Its lock orders what is visible: who finds ranges without an older delete finds a newer one visible.
+    ranges: Mutex<Arc<Ranges>>,
+    /// The versions of the key. Their lock orders nothing for loom, as in `Model`.
+    versions: std::sync::Mutex<Vec<u8>>,
+    visible: AtomicU64,
+    steps: AtomicUsize,
+}
+
+impl Deleted {
+    /// The key is set at number 1 and deleted at number 2.
+    fn new() -> Arc<Deleted> {
+        let store = Deleted {
+            ranges: Mutex::default(),
+            versions: Default::default(),
+            visible: AtomicU64::new(1),
+            steps: AtomicUsize::new(0),
+        };
+        store.set(1, b"old");
+        store.visible.store(2, Ordering::Release);
+        store.delete(2);
+        Arc::new(store)
+    }
+
+    fn wanted<R>(&self, run: impl FnOnce(&Wanted<'_>) -> R) -> R {
+        run(&Wanted { visible: self.visible.load(Ordering::Relaxed), snapshots: &BTreeMap::new() })
+    }
+
+    /// Deletes the key in a range, as `Memtable::delete_ranges` does.
+    fn delete(&self, sequence: u64) {
+        let mut all = Spans::default();
+        all.insert(Vec::new(), None);
+        let mut ranges = self.ranges.lock().unwrap();
+        *ranges = Arc::new(self.wanted(|wanted| ranges.with(&all, sequence, wanted)));
+    }
+
+    /// Sets the key, as `Memtable::set` does.
+    fn set(&self, sequence: u64, value: &[u8]) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+        let mut versions = self.versions.lock().expect("nobody panics with it");
+        *versions = self.wanted(|wanted| memtable::with_older(sequence, Some(value), &versions, wanted));
+    }
+
+    /// What a reader of the newest state finds, as `Memtable::get` does beside ranges.
+    fn find(&self) -> Option<Vec<u8>> {
+        let read_at = ReadAt::Newest(&self.visible);
+        let deleted = read_at.deleted(KEY, || Some(self.ranges.lock().unwrap().clone()));
+        self.steps.fetch_add(1, Ordering::Relaxed);
+        let versions = self.versions.lock().expect("nobody panics with it").clone();
+        let (sequence, said) = read_at.see(&versions)?;
+        said.filter(|_| deleted.is_none_or(|deleted| deleted < sequence)).map(<[u8]>::to_vec)
+    }
+}
+
+/// A reader beside a second delete of a range does not find what the first one deleted.
+#[test]
+fn a_deleted_key_stays_deleted() {
+    model(Some(3), || {
+        let store = Deleted::new();
+        let reader = {
+            let store = store.clone();
+            thread::spawn(move || assert_eq!(store.find(), None, "it was deleted"))
+        };
+        // A single change is visible before it is applied.
+        store.visible.store(3, Ordering::Release);
+        store.delete(3);
+        reader.join().unwrap();
+    });
+}
+
+/// A reader beside a batch that deletes a range and sets a key of it finds what was before or what is after.
+#[test]
+fn a_batch_beside_a_reader_brings_nothing_back() {
+    model(Some(3), || {
+        let store = Deleted::new();
+        let reader = {
+            let store = store.clone();
+            thread::spawn(move || {
+                let first = store.find();
+                assert!(first.is_none() || first.as_deref() == Some(b"new"), "{first:?} was deleted");
+                let second = store.find();
+                assert!(first.is_none() || second == first, "{second:?} was the state before {first:?}");
+            })
+        };
+        // All of a batch is applied before it is visible.
+        store.delete(3);
+        store.set(4, b"new");
+        store.visible.store(4, Ordering::Release);
+        assert_eq!(store.find().as_deref(), Some(&b"new"[..]), "it was set");
+        reader.join().unwrap();
     });
 }
