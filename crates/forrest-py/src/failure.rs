@@ -62,7 +62,8 @@ impl Failure {
             Failure::Conflict(keyspace, key) => (
                 "ConflictError",
                 format!(
-                    "key \"{}\" of keyspace \"{}\" was changed after the transaction read it; nothing was changed",
+                    "key \"{}\" of keyspace \"{}\" was changed after the transaction read it, or waiting for its lock \
+                     would have been a deadlock; nothing was changed",
                     key.escape_ascii(),
                     keyspace.escape_debug()
                 ),

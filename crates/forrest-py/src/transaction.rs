@@ -11,7 +11,7 @@ use forrest::{Committed, Draft, RangeCursor, Savepoint, WriteOptions};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyTuple};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 /// Reads and changes that happen at one instant, when the with block ends or by commit(), if what was read is
@@ -46,13 +46,9 @@ impl Open {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works in the transaction's draft of a keyspace.
-    fn on<R>(
-        &self,
-        keyspace: Option<&forrest::Keyspace>,
-        work: impl FnOnce(&mut Draft) -> forrest::Result<R>,
-    ) -> Result<R, Failure> {
-        Ok(work(self.running().transaction.on(keyspace.unwrap_or(&self.default)))?)
+    /// The draft of a keyspace, by default that from which the transaction was made.
+    fn on<'r>(&self, running: &'r mut Running, keyspace: Option<&forrest::Keyspace>) -> &'r mut Draft {
+        running.transaction.on(keyspace.unwrap_or(&self.default))
     }
 
     /// Begins a new transaction, and returns the old one.
@@ -73,6 +69,29 @@ fn done(committed: Committed) -> Result<(), Failure> {
 }
 
 impl Transaction {
+    /// Runs a short call. If another thread has the transaction, which may wait for a lock, this one waits for it
+    /// detached from the interpreter.
+    fn short<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Open, &mut Running) -> Result<R, Failure> + Send,
+    ) -> PyResult<R> {
+        let mut work = Some(work);
+        let mut run = |open: &Open, running: &mut Running| {
+            let work = work.take().expect("it runs once");
+            work(open, running)
+        };
+        let done = self.open.read(py, |open| match open.running.try_lock() {
+            Ok(mut running) => run(open, &mut running).map(Some),
+            Err(TryLockError::Poisoned(running)) => run(open, &mut running.into_inner()).map(Some),
+            Err(TryLockError::WouldBlock) => Ok(None),
+        })?;
+        match done {
+            Some(done) => Ok(done),
+            None => self.open.detached(py, |open| run(open, &mut open.running())),
+        }
+    }
+
     /// Runs `work` on the draft of a keyspace.
     fn draft<R: Send>(
         &self,
@@ -81,7 +100,7 @@ impl Transaction {
         work: impl FnOnce(&mut Draft) -> forrest::Result<R> + Send,
     ) -> PyResult<R> {
         let keyspace = keyspace.map(|keyspace| keyspace.handle(py)).transpose()?;
-        self.open.read(py, |open| open.on(keyspace.as_ref(), work))
+        self.short(py, |open, running| Ok(work(open.on(running, keyspace.as_ref()))?))
     }
 
     /// The same for work that may wait for another transaction.
@@ -92,7 +111,7 @@ impl Transaction {
         work: impl FnOnce(&mut Draft) -> forrest::Result<R> + Send,
     ) -> PyResult<R> {
         let keyspace = keyspace.map(|keyspace| keyspace.handle(py)).transpose()?;
-        self.open.detached(py, |open| open.on(keyspace.as_ref(), work))
+        self.open.detached(py, |open| Ok(work(open.on(&mut open.running(), keyspace.as_ref()))?))
     }
 
     fn find<'py>(
@@ -185,8 +204,8 @@ impl Transaction {
             let message = format!("a wait of {seconds} seconds: give a number from 0 on");
             return Err(Failure::Invalid(message).raise(py));
         };
-        self.open.read(py, |open| {
-            open.running().transaction.set_lock_wait(wait);
+        self.short(py, |_, running| {
+            running.transaction.set_lock_wait(wait);
             Ok(())
         })
     }
@@ -208,7 +227,7 @@ impl Transaction {
         let py = slf.py();
         let keyspace = keyspace.map(|keyspace| keyspace.handle(py)).transpose()?;
         let cursor = Mutex::new(RangeCursor::new(key_range(start, stop, prefix)));
-        let number = slf.get().open.read(py, |open| Ok(open.running().number))?;
+        let number = slf.get().short(py, |_, running| Ok(running.number))?;
         Ok(TransactionRange { transaction: slf.clone().unbind(), number, keyspace, cursor, reverse })
     }
 
@@ -229,14 +248,14 @@ impl Transaction {
 
     /// Marks a place to which the changes can be taken back by rollback_to(), and returns its number.
     fn savepoint(&self, py: Python<'_>) -> PyResult<u64> {
-        self.open.read(py, |open| Ok(open.running().transaction.savepoint()?.to_number()))
+        self.short(py, |_, running| Ok(running.transaction.savepoint()?.to_number()))
     }
 
     /// Takes back all changes since a savepoint, in all keyspaces. The savepoint can be used again; later ones are
     /// gone. What was read since then still counts as read, and locks are kept until the transaction ends.
     fn rollback_to(&self, py: Python<'_>, savepoint: u64) -> PyResult<()> {
         let savepoint = Savepoint::from_number(savepoint);
-        self.open.read(py, |open| Ok(open.running().transaction.rollback_to(savepoint)?))
+        self.short(py, |_, running| Ok(running.transaction.rollback_to(savepoint)?))
     }
 
     /// Sets the value of a key.
@@ -281,7 +300,7 @@ impl Transaction {
 
     /// Discards all reads and changes.
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
-        self.open.read(py, |open| {
+        self.open.detached(py, |open| {
             drop(open.end());
             Ok(())
         })
@@ -329,8 +348,7 @@ impl TransactionRange {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let TransactionRange { transaction, number, keyspace, cursor, reverse } = self;
-        let pair = transaction.get().open.read(py, |open| {
-            let mut running = open.running();
+        let pair = transaction.get().short(py, |open, running| {
             if running.number != *number {
                 let message = "the transaction of this range has ended; begin a new range";
                 return Err(Failure::Invalid(message.to_owned()));

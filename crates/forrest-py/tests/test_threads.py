@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, count
@@ -100,6 +101,30 @@ def test_threads_share_a_transaction(db: forrest.Db) -> None:
 
         together(work)
     assert len(db) == THREADS * 300
+
+
+def test_a_wait_for_a_lock_stops_no_other_thread(db: forrest.Db) -> None:
+    owner, shared = db.transaction(), db.transaction()
+    owner.lock(b"k")
+    shared.set_lock_wait(60)
+    entered = threading.Event()
+
+    def use() -> None:
+        entered.set()
+        assert shared.get(b"x") is None
+
+    def end() -> None:
+        entered.wait()
+        time.sleep(0.2)
+        owner.commit()
+
+    with ThreadPoolExecutor(3) as pool:
+        waits = pool.submit(shared.lock, b"k")
+        time.sleep(0.2)
+        uses, ends = pool.submit(use), pool.submit(end)
+        for call in (waits, uses, ends):
+            call.result(timeout=30)
+    shared.commit()
 
 
 def test_closing_under_threads(url: str) -> None:

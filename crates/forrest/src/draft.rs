@@ -14,7 +14,8 @@
 use crate::batch::{On, WriteBatch};
 use crate::cursor::Range;
 use crate::keyspace::Keyspace;
-use crate::locks::{Held, Locks, Owner, Refused};
+use crate::locks::{Held, Locks, Refused};
+use forrest_base::lock;
 use forrest_engine::bounds::{prefix_end, successor};
 use forrest_engine::pairs::PAIR_BYTES;
 use forrest_engine::spans::{Span, Spans, bounds, earlier, is_empty};
@@ -26,7 +27,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 /// Maximum number of bytes of a key in a message.
@@ -51,7 +52,8 @@ pub struct Draft {
     deleted: Spans,
     /// How to take back the changes since the first savepoint. `None` if there is no savepoint.
     undo: Option<Vec<Undo>>,
-    locks: Option<Held>,
+    /// Whether the keyspace is of another store than the transaction. The commit refuses it.
+    is_foreign: bool,
 }
 
 /// A change of a key.
@@ -77,7 +79,7 @@ pub(crate) struct Shared {
     bytes_max: usize,
     ops: AtomicUsize,
     bytes: AtomicUsize,
-    locks: Arc<Locks>,
+    locks: Mutex<Held>,
     lock_wait: Mutex<Duration>,
     /// The keyspace and key of a lock that was refused because waiting would never end.
     refused: OnceLock<(String, Vec<u8>)>,
@@ -90,14 +92,19 @@ impl Shared {
             bytes_max,
             ops: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
-            locks,
+            locks: Mutex::new(Held::new(locks)),
             lock_wait: Mutex::new(LOCK_WAIT),
             refused: OnceLock::new(),
         }
     }
 
     pub(crate) fn set_lock_wait(&self, wait: Duration) {
-        *self.lock_wait.lock().unwrap_or_else(PoisonError::into_inner) = wait;
+        *lock(&self.lock_wait) = wait;
+    }
+
+    /// Releases all locks of the transaction.
+    pub(crate) fn unlock(&self) {
+        lock(&self.locks).release();
     }
 
     pub(crate) fn count_savepoint(&self) -> Result<()> {
@@ -168,7 +175,7 @@ impl Undo {
 }
 
 impl Draft {
-    pub(crate) fn new(keyspace: &Keyspace, shared: &Arc<Shared>, undoes: bool) -> Draft {
+    pub(crate) fn new(keyspace: &Keyspace, shared: &Arc<Shared>, undoes: bool, is_foreign: bool) -> Draft {
         Draft {
             keyspace: keyspace.clone(),
             shared: shared.clone(),
@@ -177,12 +184,8 @@ impl Draft {
             writes: BTreeMap::new(),
             deleted: Spans::default(),
             undo: undoes.then(Vec::new),
-            locks: None,
+            is_foreign,
         }
-    }
-
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
     }
 
     /// The value of a key, or `None`: the transaction's own change, or else the value in the store. The
@@ -215,12 +218,12 @@ impl Draft {
             Some(found) => found.clone(),
             None => self.keyspace.get(key)?,
         };
-        // Nothing is recorded of an addition that fails.
-        let sum = added.map(|delta| sum(found.as_deref(), delta)).transpose()?;
+        // Also if the addition fails: that it fails depends on what was read.
         if seen.is_none() {
             self.record(key, found.clone())?;
         }
-        let Some(sum) = sum else { return Ok(found) };
+        let Some(delta) = added else { return Ok(found) };
+        let sum = sum(found.as_deref(), delta)?;
         self.write(key, Some(Write::Put(sum.clone())))?;
         Ok(Some(sum))
     }
@@ -300,17 +303,19 @@ impl Draft {
     pub fn lock(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
         forrest_engine::op::check_key(key)?;
-        let wait = *self.shared.lock_wait.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = self.keyspace.name();
-        let owner = Arc::as_ptr(&self.shared) as Owner;
-        let held = self.locks.get_or_insert_with(|| Held::new(self.shared.locks.clone(), owner));
-        let lock = Held::name(name, key);
-        if held.has(&lock) {
+        let (wait, name) = (*lock(&self.shared.lock_wait), self.keyspace.name());
+        if self.is_foreign {
+            let message = format!("locking {}: the keyspace belongs to another store", shown(name, key));
+            return Err(Error::invalid(message));
+        }
+        let mut held = lock(&self.shared.locks);
+        let wanted = Held::name(name, key);
+        if held.has(&wanted) {
             return Ok(());
         }
         let cost = (1, key.len());
         self.shared.replace(NOTHING, cost)?;
-        let refused = match held.take(lock, wait) {
+        let refused = match held.take(wanted, wait) {
             Ok(()) => return Ok(()),
             Err(refused) => refused,
         };
@@ -344,7 +349,7 @@ impl Draft {
     ///
     /// # Errors
     /// An item is an error where [`View::range`](crate::View::range) has one, and `Limit` as every method of a draft.
-    /// After an error the iteration keeps its place.
+    /// After `Limit` the iteration has ended; after another error it keeps its place.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -366,7 +371,7 @@ impl Draft {
     /// # Ok::<(), forrest::Error>(())
     /// ```
     pub fn range(&mut self, bounds: impl KeyRange) -> DraftRange<'_> {
-        DraftRange { cursor: RangeCursor::new(bounds), draft: self }
+        DraftRange { cursor: RangeCursor::new(bounds), draft: self, is_over: false }
     }
 
     /// Iterates over the pairs whose keys begin with `prefix`, like [`range`](Draft::range).
@@ -654,19 +659,35 @@ impl fmt::Debug for Draft {
 pub struct DraftRange<'d> {
     draft: &'d mut Draft,
     cursor: RangeCursor,
+    /// The transaction has come to its limit.
+    is_over: bool,
+}
+
+/// A pair that a draft reads, if there is one.
+type Pair = Result<Option<(Vec<u8>, Value)>>;
+
+impl DraftRange<'_> {
+    fn step(&mut self, step: fn(&mut RangeCursor, &mut Draft) -> Pair) -> Option<<Self as Iterator>::Item> {
+        if self.is_over {
+            return None;
+        }
+        let item = step(&mut self.cursor, self.draft).transpose();
+        self.is_over = matches!(&item, Some(Err(error)) if error.kind() == ErrorKind::Limit);
+        item
+    }
 }
 
 impl Iterator for DraftRange<'_> {
     type Item = Result<(Vec<u8>, Value)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.cursor.next(self.draft).transpose()
+        self.step(RangeCursor::next)
     }
 }
 
 impl DoubleEndedIterator for DraftRange<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.cursor.next_back(self.draft).transpose()
+        self.step(RangeCursor::next_back)
     }
 }
 

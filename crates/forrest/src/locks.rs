@@ -12,6 +12,7 @@
 use forrest_engine::{Error, ErrorKind, Result};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::process;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,11 @@ pub(crate) const LOCKS_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a lock or of a wait in addition to its key, about.
 const LOCK_BYTES: usize = 256;
 
-/// The number of a transaction, unique while it lives.
-pub(crate) type Owner = usize;
+/// The number of a transaction. No two of a process have the same.
+type Owner = u64;
+
+/// The number of the last transaction that may lock.
+static OWNERS: AtomicU64 = AtomicU64::new(0);
 
 /// Why there is no lock.
 #[derive(Debug)]
@@ -67,6 +71,12 @@ impl Locks {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Number of transactions that wait.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.table().waits.len()
+    }
+
     fn reserve(&self, table: &mut Table, key: &[u8]) -> Result<()> {
         let bytes = table.bytes + key.len() + LOCK_BYTES;
         if bytes > self.bytes_max {
@@ -76,7 +86,7 @@ impl Locks {
         Ok(())
     }
 
-    /// Takes a lock, after a wait of at most `wait`. Does nothing if `owner` has it.
+    /// Takes a lock, after a wait of at most `wait`. Does nothing if `owner` has it. Who does not wait is in no circle.
     fn take(&self, owner: Owner, key: &Arc<[u8]>, wait: Duration) -> Result<(), Refused> {
         let mut table = self.table();
         let Some(lock) = table.held.get(key) else {
@@ -88,7 +98,9 @@ impl Locks {
         if last == owner {
             return Ok(());
         }
-        while let Some(next) = table.waits.get(&last) {
+        while !wait.is_zero()
+            && let Some(next) = table.waits.get(&last)
+        {
             last = table.held[next].owner;
             if last == owner {
                 return Err(Refused::Deadlock);
@@ -121,11 +133,12 @@ impl Locks {
         Err(Refused::Error(Error::new(ErrorKind::Busy, what)))
     }
 
-    fn release<'k>(&self, keys: impl Iterator<Item = &'k Arc<[u8]>>) {
+    /// Gives up the locks that `owner` has.
+    fn release<'k>(&self, owner: Owner, keys: impl Iterator<Item = &'k Arc<[u8]>>) {
         let mut table = self.table();
         let table = &mut *table;
         for key in keys {
-            let Some(lock) = table.held.get_mut(key) else { continue };
+            let Some(lock) = table.held.get_mut(key).filter(|lock| lock.owner == owner) else { continue };
             table.bytes -= key.len() + LOCK_BYTES;
             match lock.queue.pop_front() {
                 // Its wait becomes the lock, with the same bytes.
@@ -140,7 +153,7 @@ impl Locks {
     }
 }
 
-/// The locks of a transaction in one keyspace. Dropping it releases them.
+/// The locks of a transaction. Dropping it releases them.
 pub(crate) struct Held {
     locks: Arc<Locks>,
     owner: Owner,
@@ -148,8 +161,9 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) fn new(locks: Arc<Locks>, owner: Owner) -> Held {
-        Held { locks, owner, keys: BTreeSet::new() }
+    pub(crate) fn new(locks: Arc<Locks>) -> Held {
+        // ORDERING: each number is used once, and no other data depends on it.
+        Held { locks, owner: OWNERS.fetch_add(1, Relaxed), keys: BTreeSet::new() }
     }
 
     /// The lock of a key of a keyspace. No keyspace has a name of 64 KiB.
@@ -173,11 +187,19 @@ impl Held {
     }
 }
 
+impl Held {
+    /// Releases all locks.
+    pub(crate) fn release(&mut self) {
+        let keys = std::mem::take(&mut self.keys);
+        if !keys.is_empty() && self.locks.process == process::id() {
+            self.locks.release(self.owner, keys.iter());
+        }
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
-        if !self.keys.is_empty() && self.locks.process == process::id() {
-            self.locks.release(self.keys.iter());
-        }
+        self.release();
     }
 }
 
@@ -217,11 +239,11 @@ mod tests {
                 scope.spawn(move || {
                     locks.take(owner, &key("a"), LONG).unwrap();
                     sender.send(owner).unwrap();
-                    locks.release([key("a")].iter());
+                    locks.release(owner, [key("a")].iter());
                 });
                 until_it_waits(locks, owner);
             }
-            locks.release([key("a")].iter());
+            locks.release(0, [key("a")].iter());
         });
         drop(sender);
         assert_eq!(order.iter().collect::<Vec<_>>(), [1, 2, 3, 4]);
@@ -232,22 +254,26 @@ mod tests {
     fn a_wait_that_closes_a_circle_fails_at_once() {
         let locks = Locks::default();
         let names = ["a", "b", "c"].map(key);
-        for (owner, name) in names.iter().enumerate() {
+        for (owner, name) in (0..).zip(&names) {
             locks.take(owner, name, LONG).unwrap();
         }
         thread::scope(|scope| {
             for owner in 0..2 {
                 let (locks, names) = (&locks, &names);
                 scope.spawn(move || {
-                    locks.take(owner, &names[owner + 1], LONG).unwrap();
-                    locks.release([names[owner].clone(), names[owner + 1].clone()].iter());
+                    let [own, next] = [owner, owner + 1].map(|at| names[at as usize].clone());
+                    locks.take(owner, &next, LONG).unwrap();
+                    locks.release(owner, [own, next].iter());
                 });
                 until_it_waits(locks, owner);
             }
+            // Without a wait there is no circle.
+            let refused = locks.take(2, &names[0], Duration::ZERO);
+            assert!(matches!(refused, Err(Refused::Error(error)) if error.kind() == ErrorKind::Busy));
             assert!(matches!(locks.take(2, &names[0], LONG), Err(Refused::Deadlock)));
             // It has not waited, so it still has its lock, and can go on.
             locks.take(2, &key("d"), LONG).unwrap();
-            locks.release([names[2].clone(), key("d")].iter());
+            locks.release(2, [names[2].clone(), key("d")].iter());
         });
         assert!(is_clean(&locks));
     }
@@ -262,7 +288,10 @@ mod tests {
             assert!(error.to_string().contains(&format!("longer than the {wait:?}")), "{error}");
             assert!(error.to_string().contains("0 in the queue before"), "{error}");
         }
-        locks.release([key("a")].iter());
+        // Not its owner's.
+        locks.release(2, [key("a")].iter());
+        locks.take(2, &key("a"), Duration::ZERO).expect_err("its owner still has it");
+        locks.release(1, [key("a")].iter());
         assert!(is_clean(&locks));
     }
 
@@ -279,9 +308,9 @@ mod tests {
                 "{error}"
             );
         }
-        locks.release([key("a")].iter());
+        locks.release(1, [key("a")].iter());
         locks.take(2, &key("c"), LONG).unwrap();
-        locks.release([key("b"), key("c")].iter());
+        locks.release(2, [key("b"), key("c")].iter());
         assert!(is_clean(&locks));
     }
 }

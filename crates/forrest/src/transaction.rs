@@ -22,10 +22,12 @@
 use crate::batch::WriteBatch;
 use crate::builder::WriteOptions;
 use crate::db::Db;
-use crate::draft::{Draft, shown};
+use crate::draft::{Draft, Shared, shown};
 use crate::keyspace::Keyspace;
 use forrest_engine::{Error, ErrorKind, Op, Result, Written};
+use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -69,10 +71,27 @@ const ATTEMPTS: usize = 1_000;
 /// ```
 #[derive(Debug)]
 pub struct Transaction {
+    /// The first field, so that locks are released before anything else is freed, which may take long.
+    unlocks: Unlocks,
     db: Db,
     /// The first one is for the default keyspace.
     drafts: Vec<Draft>,
     savepoints: Vec<(Savepoint, Vec<usize>)>,
+}
+
+/// Releases the locks of a transaction when it is dropped.
+struct Unlocks(Arc<Shared>);
+
+impl fmt::Debug for Unlocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Unlocks")
+    }
+}
+
+impl Drop for Unlocks {
+    fn drop(&mut self) {
+        self.0.unlock();
+    }
 }
 
 /// A place in a transaction to which its changes can be taken back; see [`Transaction::savepoint`].
@@ -142,8 +161,14 @@ impl Db {
     /// # Ok::<(), forrest::Error>(())
     /// ```
     pub fn transaction(&self) -> Transaction {
-        let draft = Draft::new(self, &self.shared_of_transaction().into(), false);
-        Transaction { db: self.clone(), drafts: vec![draft], savepoints: Vec::new() }
+        let shared = Arc::new(self.shared_of_transaction());
+        let draft = Draft::new(self, &shared, false, false);
+        Transaction {
+            unlocks: Unlocks(shared),
+            db: self.clone(),
+            drafts: vec![draft],
+            savepoints: Vec::new(),
+        }
     }
 
     /// Runs `f` with a transaction, commits it, and returns the result of `f`. After a conflict or a deadlock it runs
@@ -247,8 +272,9 @@ impl Transaction {
     pub fn on(&mut self, keyspace: &Keyspace) -> &mut Draft {
         let known = self.drafts.iter().position(|draft| draft.keyspace.is(keyspace));
         let at = known.unwrap_or_else(|| {
-            let shared = self.drafts[0].shared();
-            self.drafts.push(Draft::new(keyspace, shared, !self.savepoints.is_empty()));
+            let is_foreign = !self.db.same_store(keyspace);
+            let undoes = !self.savepoints.is_empty();
+            self.drafts.push(Draft::new(keyspace, &self.unlocks.0, undoes, is_foreign));
             self.drafts.len() - 1
         });
         &mut self.drafts[at]
@@ -266,7 +292,7 @@ impl Transaction {
     /// # Ok::<(), forrest::Error>(())
     /// ```
     pub fn set_lock_wait(&mut self, wait: Duration) {
-        self.drafts[0].shared().set_lock_wait(wait);
+        self.unlocks.0.set_lock_wait(wait);
     }
 
     /// Marks a place to which the changes can be [taken back](Transaction::rollback_to). From the first savepoint on, a
@@ -288,7 +314,7 @@ impl Transaction {
     /// # Ok::<(), forrest::Error>(())
     /// ```
     pub fn savepoint(&mut self) -> Result<Savepoint> {
-        self.drafts[0].shared().count_savepoint()?;
+        self.unlocks.0.count_savepoint()?;
         static NEXT: AtomicU64 = AtomicU64::new(0);
         // ORDERING: the numbers need only differ.
         let savepoint = Savepoint(NEXT.fetch_add(1, Relaxed));
@@ -310,7 +336,7 @@ impl Transaction {
             let what = "the savepoint is of another transaction, or the transaction was rolled back to an earlier one";
             return Err(Error::invalid(what));
         };
-        self.drafts[0].shared().forget_savepoints(self.savepoints.len() - at - 1);
+        self.unlocks.0.forget_savepoints(self.savepoints.len() - at - 1);
         self.savepoints.truncate(at + 1);
         let marks = &self.savepoints[at].1;
         for (number, draft) in self.drafts.iter_mut().enumerate() {
@@ -368,7 +394,7 @@ impl Transaction {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn commit_with(self, options: &WriteOptions) -> Result<Committed> {
-        if let Some((keyspace, key)) = self.drafts[0].shared().refused() {
+        if let Some((keyspace, key)) = self.unlocks.0.refused() {
             return Ok(Committed::Conflict { keyspace, key });
         }
         let mut batch = WriteBatch::new();

@@ -6,6 +6,8 @@ use crate::{Capability, Committed, Db, Draft, ErrorKind, Keyspace, RangeCursor, 
 use forrest_testing::sized;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range, RangeBounds};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// A key, and whether it is in the second keyspace.
 type Place = (bool, Vec<u8>);
@@ -106,7 +108,16 @@ impl Open {
         let base = || self.seen.get(place).cloned().unwrap_or_else(|| store.get(place).cloned());
         let (base, now) = match self.changes.get(place) {
             Some(Change::Put(value)) => return Ok(value.clone()),
-            Some(Change::Add(delta)) => (base(), Some(sum(base().as_ref(), *delta).ok_or(())?)),
+            Some(Change::Add(delta)) => {
+                let (base, sum) = (base(), sum(base().as_ref(), *delta));
+                if sum.is_none() {
+                    // What it has met counts as read.
+                    self.seen.insert(place.clone(), base.clone());
+                    self.log.push(Did::Got(place.clone(), base));
+                    return Err(());
+                }
+                (base, sum)
+            }
             None => (base(), base()),
         };
         self.seen.insert(place.clone(), base);
@@ -428,4 +439,130 @@ pub(super) fn against_the_model(seeds: Range<u64>) {
 #[test]
 fn a_transaction_is_committed_if_it_would_do_the_same_again() {
     against_the_model(0..sized(200, 1_000));
+}
+
+/// A transaction that has a lock twice, by two handles, gives it up once.
+#[test]
+fn a_lock_is_given_up_by_its_owner_only() {
+    let db = Db::open("memory:").expect("it opens");
+    let name = "others";
+    let first = db.keyspace(name).expect("it is made");
+    let mut owner = db.transaction();
+    owner.on(&first).lock("k").expect("it is free");
+    db.drop_keyspace(name).expect("it is there");
+    let second = db.keyspace(name).expect("it is made again");
+    owner.on(&second).lock("k").expect("it has it already");
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut transaction = db.transaction();
+                    transaction.set_lock_wait(Duration::from_secs(60));
+                    transaction.on(&second).lock("k").expect("it is given to one after the other");
+                    // A second one would have it too, if it was given up twice.
+                    let mut other = db.transaction();
+                    other.set_lock_wait(Duration::ZERO);
+                    other.on(&second).lock("k").expect_err("it has an owner");
+                })
+            })
+            .collect();
+        db.until_waiting(3);
+        drop(owner);
+        waiting.into_iter().for_each(|one| one.join().expect("it does not panic"));
+    });
+    let mut last = db.transaction();
+    last.set_lock_wait(Duration::ZERO);
+    last.on(&second).lock("k").expect("it is free again");
+}
+
+#[test]
+fn a_key_of_another_store_cannot_be_locked() {
+    let [db, other] = [(); 2].map(|()| Db::open("memory:").expect("it opens"));
+    let mut transaction = db.transaction();
+    let error = transaction.on(&other).lock("k").expect_err("it is another store's");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("another store"), "{error}");
+    transaction.lock("k").expect("that of its own store is free");
+}
+
+/// The locks of a transaction are never those of one that ended before, and are released before its reads are freed.
+#[test]
+fn no_two_transactions_have_a_lock() {
+    let db = Db::open("memory:").expect("it opens");
+    (0..20_000_u32).for_each(|number| db.set(number.to_be_bytes(), "").expect("it is set"));
+    let (sender, receiver) = std::sync::mpsc::channel::<Transaction>();
+    let owners = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        // Transactions end in another thread than they began in.
+        scope.spawn(|| {
+            for transaction in receiver {
+                owners.fetch_sub(1, Ordering::Relaxed);
+                drop(transaction);
+            }
+        });
+        for _ in 0..sized(30, 300) {
+            let mut transaction = db.transaction();
+            assert_eq!(transaction.range(..).count(), 20_000);
+            transaction.set_lock_wait(Duration::from_secs(60));
+            transaction.lock("k").expect("it is given up");
+            assert_eq!(owners.fetch_add(1, Ordering::Relaxed), 0, "it has two owners");
+            sender.send(transaction).expect("it is received");
+        }
+        drop(sender);
+    });
+}
+
+/// A try for a lock is no wait, so it puts nobody into a deadlock.
+#[test]
+fn a_lock_that_is_only_tried_leaves_the_transaction_as_it_was() {
+    let db = Db::open("memory:").expect("it opens");
+    let mut one = db.transaction();
+    one.lock("a").expect("it is free");
+    std::thread::scope(|scope| {
+        let (locked, has_locked) = std::sync::mpsc::channel();
+        let other = scope.spawn({
+            let db = &db;
+            move || {
+                let mut other = db.transaction();
+                other.lock("b").expect("it is free");
+                locked.send(()).expect("it is heard");
+                other.set_lock_wait(Duration::from_secs(60));
+                other.lock("a").expect("its owner ends");
+            }
+        });
+        has_locked.recv().expect("it is sent");
+        db.until_waiting(1);
+        one.set_lock_wait(Duration::ZERO);
+        assert_eq!(one.lock("b").expect_err("it is not free").kind(), ErrorKind::Busy);
+        one.set("done", "1").expect("it fits");
+        assert!(one.commit().expect("it works").is_done(), "it is in no conflict");
+        other.join().expect("it does not panic");
+    });
+}
+
+/// What an addition met is read, also if the addition fails.
+#[test]
+fn an_addition_that_fails_depends_on_what_it_met() {
+    let db = Db::open("memory:").expect("it opens");
+    db.set("x", "1").expect("it is set");
+    let mut transaction = db.transaction();
+    assert_eq!(transaction.get("x").expect("it reads").unwrap(), "1");
+    db.set("x", "2").expect("it is set");
+    db.set("n", "text").expect("it is set");
+    transaction.add("n", 1).expect("it fits");
+    assert_eq!(transaction.get("n").expect_err("it is no counter").kind(), ErrorKind::InvalidArgument);
+    db.set("x", "1").expect("it is set");
+    db.delete("n").expect("it is removed");
+    assert!(!transaction.check().expect("it works").is_done(), "x and n never were so at one instant");
+}
+
+#[test]
+fn a_range_ends_at_the_limit_of_its_transaction() {
+    let db = Db::builder().batch_ops_max(3).open("memory:").expect("it opens");
+    (0..10_u8).for_each(|number| db.set([number], "").expect("it is set"));
+    let mut transaction = db.transaction();
+    let mut range = transaction.range(..);
+    let error = range.find_map(Result::err).expect("it has a limit");
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    assert!(range.next().is_none() && range.next_back().is_none());
 }
