@@ -377,6 +377,11 @@
 #define FORREST_CAN_COMPRESS 4096
 
 /**
+ * `forrest_metrics`.
+ */
+#define FORREST_CAN_METRICS 8192
+
+/**
  * Changes that are applied at one instant. Only one thread at a time may use a batch.
  */
 typedef struct forrest_batch forrest_batch;
@@ -1630,7 +1635,22 @@ int32_t forrest_refresh(forrest_db *db);
 int32_t forrest_get_stats(const forrest_db *db, forrest_stats *stats, size_t stats_bytes);
 
 /**
- * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_COMPRESS`. A
+ * Returns what a store on disk holds and has done since it was opened, in the text format of Prometheus: counters and
+ * gauges whose names begin with `forrest_`. It is newly allocated memory, without a zero byte at its end. Free it with
+ * `forrest_free`.
+ *
+ * `FORREST_UNSUPPORTED` if the home has no `FORREST_CAN_METRICS`; `FORREST_INVALID_ARGUMENT` if `db` is a snapshot;
+ * `FORREST_OUT_OF_SPACE`.
+ *
+ * # Safety
+ * - `text` and `text_bytes` are each null or writable.
+ */
+int32_t forrest_metrics(const forrest_db *db,
+                        void **text,
+                        size_t *text_bytes);
+
+/**
+ * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_METRICS`. A
  * call that needs a missing one fails with `FORREST_UNSUPPORTED`.
  *
  * # Safety

@@ -395,7 +395,16 @@ public:
         return stats;
     }
 
-    /** What the home can do: a sum of FORREST_CAN_ITERATE to FORREST_CAN_COMPACT. */
+    /** What a store on disk holds and has done, in the text format of Prometheus. */
+    std::string metrics() const {
+        void *text;
+        std::size_t bytes;
+        detail::check(forrest_metrics(handle(), &text, &bytes));
+        const std::unique_ptr<void, detail::Close<forrest_free>> freed(text);
+        return std::string(static_cast<const char *>(text), bytes);
+    }
+
+    /** What the home can do: a sum of FORREST_CAN_ITERATE to FORREST_CAN_METRICS. */
     uint64_t capabilities() const {
         uint64_t capabilities;
         detail::check(forrest_capabilities(handle(), &capabilities));

@@ -6,9 +6,11 @@ use crate::code::FORREST_OK;
 use crate::db::Db;
 use crate::failure::guard;
 use crate::options::changes;
+use crate::value::hand_over;
 use forrest_rust::Capability;
 use std::ffi::{c_char, c_void};
 use std::ops::Bound;
+use std::ptr;
 
 /// Makes everything written before as durable as this home can, and then returns. On disk it then survives a
 /// loss of power. In memory this returns at once, because nothing outlives the process.
@@ -235,6 +237,34 @@ pub unsafe extern "C" fn forrest_get_stats(db: *const Db, stats: *mut Stats, sta
     })
 }
 
+/// Returns what a store on disk holds and has done since it was opened, in the text format of Prometheus: counters and
+/// gauges whose names begin with `forrest_`. It is newly allocated memory, without a zero byte at its end. Free it with
+/// `forrest_free`.
+///
+/// `FORREST_UNSUPPORTED` if the home has no `FORREST_CAN_METRICS`; `FORREST_INVALID_ARGUMENT` if `db` is a snapshot;
+/// `FORREST_OUT_OF_SPACE`.
+///
+/// # Safety
+/// - `text` and `text_bytes` are each null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_metrics(
+    db: *const Db,
+    text: *mut *mut c_void,
+    text_bytes: *mut usize,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `text` and `text_bytes` are each null or writable, as the Safety section demands.
+        let (mut text, mut length) =
+            unsafe { (Place::of("text", text, ptr::null_mut())?, Place::of("length", text_bytes, 0)?) };
+        let db = Db::of(db)?;
+        let store = db.newest()?.0;
+        let told = store.metrics()?.prometheus(&store.stats()?);
+        text.put(hand_over(told.as_bytes())?);
+        length.put(told.len());
+        Ok(FORREST_OK)
+    })
+}
+
 /// Ordered iteration both ways.
 pub const FORREST_CAN_ITERATE: u64 = 1;
 /// Atomic batches.
@@ -262,8 +292,10 @@ pub const FORREST_CAN_INGEST: u64 = 2048;
 
 /// Compressed tables.
 pub const FORREST_CAN_COMPRESS: u64 = 4096;
+/// `forrest_metrics`.
+pub const FORREST_CAN_METRICS: u64 = 8192;
 
-/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_COMPRESS`. A
+/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_METRICS`. A
 /// call that needs a missing one fails with `FORREST_UNSUPPORTED`.
 ///
 /// # Safety
@@ -294,6 +326,7 @@ fn bit(capability: Capability) -> u64 {
         Capability::Compact => FORREST_CAN_COMPACT,
         Capability::Ingest => FORREST_CAN_INGEST,
         Capability::Compression => FORREST_CAN_COMPRESS,
+        Capability::Metrics => FORREST_CAN_METRICS,
         // A capability that is missing in this list.
         _ => 0,
     }

@@ -221,7 +221,7 @@ pub(crate) enum StoreCommand {
     Dump(DumpArgs),
     /// Print the store's content, memory and capabilities
     #[command(after_help = help::STAT)]
-    Stat,
+    Stat(StatArgs),
     /// Read everything stored on disk and check it
     #[command(after_help = help::VERIFY)]
     Verify(StorePath),
@@ -252,7 +252,7 @@ impl StoreCommand {
                 | StoreCommand::Count(_)
                 | StoreCommand::Keyspaces
                 | StoreCommand::Dump(_)
-                | StoreCommand::Stat
+                | StoreCommand::Stat(_)
                 | StoreCommand::Verify(_)
                 | StoreCommand::Checkpoint(_)
         )
@@ -278,6 +278,13 @@ pub(crate) struct StorePath {
     /// The store; the same as --db PATH
     #[arg(value_name = "PATH")]
     pub(crate) path: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatArgs {
+    /// Print the text format of Prometheus, for a store on disk
+    #[arg(long)]
+    pub(crate) prometheus: bool,
 }
 
 #[derive(Debug, Args)]

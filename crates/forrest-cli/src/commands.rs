@@ -43,7 +43,7 @@ pub(crate) fn run_on_store(
         StoreCommand::Dump(DumpArgs { file }) => {
             dump::dump(session, file.as_deref().unwrap_or(Path::new("-"))).map(|()| Answer::Done)
         }
-        StoreCommand::Stat => stat::run(session),
+        StoreCommand::Stat(args) => stat::run(session, &args),
         StoreCommand::Verify(_) => verify::verify(session),
         StoreCommand::Checkpoint(args) => verify::checkpoint(session, &args.path),
         StoreCommand::Compact(_) => verify::compact(session),

@@ -1,9 +1,11 @@
 //! `stat`: the store's content, memory and capabilities.
 
+use crate::args::StatArgs;
 use crate::codec::{Format, text};
 use crate::failure::Failure;
 use crate::session::{Answer, Session};
 use crate::term::{self, Style};
+use forrest::Capability;
 
 /// Rows that mean something only for a store on disk.
 const DISK_ROWS: [&str; 7] = [
@@ -17,7 +19,12 @@ const DISK_ROWS: [&str; 7] = [
 ];
 
 /// Prints all statistics of the store.
-pub(crate) fn run(session: &mut Session) -> Result<Answer, Failure> {
+pub(crate) fn run(session: &mut Session, args: &StatArgs) -> Result<Answer, Failure> {
+    if args.prometheus {
+        let text = session.db.metrics()?.prometheus(&session.db.stats()?);
+        session.line(format_args!("{}", text.trim_end()))?;
+        return Ok(Answer::Done);
+    }
     if session.format == Format::Jsonl {
         return json(session);
     }
@@ -45,6 +52,15 @@ pub(crate) fn run(session: &mut Session) -> Result<Answer, Failure> {
         None => ("in use per key", stats.bytes_per_key()),
     };
     session.line(format_args!("  {:<28}{:>18} bytes", per_key.0, format!("{:.1}", per_key.1)))?;
+    if capabilities.has(Capability::Metrics) {
+        let metrics = session.db.metrics()?;
+        session.line(format_args!("{}", term.paint(Style::Bold, "since it was opened")))?;
+        for (_, name, value, unit) in metrics.rows().into_iter().filter(|row| row.2 > 0) {
+            row(session, name, value, unit)?;
+        }
+        let amplification = format!("{:.2}", metrics.write_amplification());
+        session.line(format_args!("  {:<28}{amplification:>18}", "bytes written a byte"))?;
+    }
     session.line(format_args!("{}", term.paint(Style::Bold, "what it can do")))?;
     for (capability, has) in capabilities.iter() {
         let answer = if has { term.paint(Style::Green, "yes") } else { term.paint(Style::Dim, "no") };
@@ -90,6 +106,11 @@ fn json(session: &mut Session) -> Result<Answer, Failure> {
         json["held_bytes"] = stats.held_bytes.into();
         json["files"] = count.into();
         json["file_bytes"] = bytes.into();
+    }
+    if capabilities.has(Capability::Metrics) {
+        let metrics = session.db.metrics()?;
+        let figures = metrics.rows().into_iter().map(|(name, _, value, _)| (name.to_owned(), value.into()));
+        json["since_opened"] = figures.collect::<serde_json::Map<_, _>>().into();
     }
     session.line(format_args!("{json}"))?;
     Ok(Answer::Done)

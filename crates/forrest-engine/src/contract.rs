@@ -7,6 +7,7 @@
 use crate::chunk::{Chunk, Filled, Goto};
 use crate::error::{Error, Result};
 use crate::ingest::Ingest;
+use crate::metrics::Metrics;
 use crate::op::{Op, Outcome, Written};
 use crate::options::{Compression, Durability, OptionChanges};
 use crate::stats::{Capabilities, Stats};
@@ -70,6 +71,15 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// # Errors
     /// Those of the engine.
     fn stats(&self) -> Result<Stats>;
+
+    /// What the store has done since it was opened.
+    ///
+    /// # Errors
+    /// `Unsupported` if the engine does not count it.
+    fn metrics(&self) -> Result<Metrics> {
+        let home = self.capabilities().home();
+        Err(Error::unsupported(format!("metrics of \"{home}\": only stores on disk count them")))
+    }
 
     /// The features of the engine. Their `home` is the beginning of the store's URL.
     fn capabilities(&self) -> Capabilities;

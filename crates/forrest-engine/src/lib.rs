@@ -33,6 +33,7 @@ mod contract;
 pub mod error;
 pub mod ingest;
 pub mod line;
+pub mod metrics;
 pub mod op;
 pub mod options;
 pub mod pairs;
@@ -45,6 +46,7 @@ pub use contract::{Cursor, Keyspace, NoSnapshot, Snapshot, Store, View};
 pub use error::{Error, ErrorKind, Result};
 pub use forrest_index::{Direction, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use ingest::Ingest;
+pub use metrics::{Event, Job, Listener, Metrics, Waits, Work};
 pub use op::{Effect, Op, Outcome, Swap, Written, half_open};
 pub use options::{
     Compression, DEFAULT_KEYSPACE, Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, Numa, OptionChanges,

@@ -3,6 +3,7 @@
 //! Users set the options with the builder of the crate `forrest`, whose methods document them.
 
 use crate::error::{Error, Result};
+use crate::metrics::Listener;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -127,6 +128,8 @@ pub struct Options {
     pub read_only: bool,
     /// The mode of a store in the kernel that is created.
     pub mode: u32,
+    /// The function to which flushes, merges, stalls and failures are reported.
+    pub listener: Option<Listener>,
 }
 
 /// Longest name of a keyspace, in bytes of UTF-8.
@@ -179,6 +182,7 @@ impl Default for Options {
             create: true,
             read_only: false,
             mode: DEFAULT_MODE,
+            listener: None,
         }
     }
 }

@@ -158,11 +158,13 @@ pub enum Capability {
     Ingest,
     /// Compressed tables.
     Compression,
+    /// `Db::metrics`, and events for a listener.
+    Metrics,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Capability; 13] = [
+    pub const ALL: [Capability; 14] = [
         Capability::Iteration,
         Capability::Batches,
         Capability::Snapshots,
@@ -176,6 +178,7 @@ impl Capability {
         Capability::Compact,
         Capability::Ingest,
         Capability::Compression,
+        Capability::Metrics,
     ];
 
     /// Its description in words.
@@ -194,6 +197,7 @@ impl Capability {
             Capability::Compact => "compact",
             Capability::Ingest => "ingest of sorted pairs",
             Capability::Compression => "compressed tables",
+            Capability::Metrics => "metrics and events",
         }
     }
 }

@@ -248,6 +248,20 @@ impl Db {
         Ok(by_name)
     }
 
+    /// What a store on disk has done since it was opened, by name: changes, bytes written, flushes, merges, waits, and
+    /// pages found in the cache.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let metrics = self.run(py, forrest::Db::metrics)?;
+        let by_name = PyDict::new(py);
+        metrics.rows().into_iter().try_for_each(|(name, _, value, _)| by_name.set_item(name, value))?;
+        Ok(by_name)
+    }
+
+    /// What it holds and has done, in the text format of Prometheus.
+    fn prometheus(&self, py: Python<'_>) -> PyResult<String> {
+        self.run(py, |db| Ok(db.metrics()?.prometheus(&db.stats()?)))
+    }
+
     /// The capabilities, by name, and whether this home has each.
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let by_name = PyDict::new(py);

@@ -349,12 +349,16 @@ def test_the_whole_store(db: forrest.Db, tmp_path: Path) -> None:
     db.settle()
     db.resume()
     ranges = (lambda: db.compact_range(b"1", b"5"), lambda: db.compact_range(prefix=b"7"))
-    for capability, call in (("verify", db.verify), ("compact", db.compact), *(("compact", one) for one in ranges)):
+    for capability, call in (("verify", db.verify), ("compact", db.compact), ("metrics and events", db.metrics), *(("compact", one) for one in ranges)):
         if able[capability]:
             call()
         else:
             with pytest.raises(forrest.UnsupportedError):
                 call()
+    if able["metrics and events"]:
+        metrics = db.metrics()
+        assert metrics["changes"] >= 100 and metrics["flushes"] >= 1 and metrics["flush_bytes"] > 0
+        assert "\nforrest_changes_total " in db.prometheus()
     copy = tmp_path / "copy"
     if able["checkpoint"]:
         db.checkpoint(copy)

@@ -79,6 +79,7 @@ def test_closing_takes_everything_along(db: forrest.Db, tmp_path: Path) -> None:
         lambda: db.refresh(),
         lambda: db.checkpoint(tmp_path / "copy"),
         lambda: db.stats(),
+        lambda: db.metrics(),
         lambda: db.capabilities(),
         lambda: db.put_many([(b"a", b"")]),
         lambda: db.ingest([(b"a", b"")]),

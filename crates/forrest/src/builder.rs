@@ -3,7 +3,7 @@
 //! Each option documents its unit, its default, its limit and its purpose.
 
 use forrest_engine::options::{DEFAULT_CACHE_BYTES, DEFAULT_MEMORY_BYTES_MAX, DEFAULT_MEMTABLE_BYTES};
-use forrest_engine::{Compression, Durability, Numa, Options, Pages};
+use forrest_engine::{Compression, Durability, Event, Listener, Numa, Options, Pages};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -321,6 +321,33 @@ impl Builder {
     /// ```
     pub fn open_files(mut self, files: usize) -> Builder {
         self.options.open_files = Some(files);
+        self
+    }
+
+    /// Tells a function of flushes, merges, stalls and failures of a store on disk, as they happen.
+    ///
+    /// It is called by the threads of the store and by callers of [`flush`](crate::Db::flush) and other long calls, by
+    /// one at a time, in the order of the events, at most a tenth of a second late. They hold no locks then, so it may
+    /// read and change the store. But work waits until it returns, so it should only note the event or pass it on. Up
+    /// to 1,024 events wait; what comes then is lost and counted
+    /// ([`Metrics::events_lost`](crate::Metrics::events_lost)).
+    /// A panic in it is reported, and otherwise ignored.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::{Db, Event};
+    ///
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let db = Db::builder().listener(move |event| drop(tell.send(event.to_string()))).open(path)?;
+    /// db.set("oak", "Quercus robur")?;
+    /// db.flush()?;
+    /// assert_eq!(told.recv()?, "flush began");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn listener(mut self, tell: impl Fn(&Event) + Send + Sync + 'static) -> Builder {
+        self.options.listener = Some(Listener::new(tell));
         self
     }
 

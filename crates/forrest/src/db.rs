@@ -16,7 +16,7 @@ use crate::locks::Locks;
 use crate::url;
 use crate::view::View;
 use forrest_engine::{
-    Capabilities, DEFAULT_KEYSPACE, Error, ErrorKind, MAX_KEYSPACE_NAME_BYTES, Options, Result,
+    Capabilities, DEFAULT_KEYSPACE, Error, ErrorKind, MAX_KEYSPACE_NAME_BYTES, Metrics, Options, Result,
     Snapshot as _, Stats, Store as _, Written,
 };
 use std::borrow::Borrow;
@@ -111,6 +111,14 @@ impl Db {
         let batches = Arc::new(BatchLimits { ops_max, bytes_max });
         let locks = Arc::new(Locks::default());
         Ok(Db { default, store, batches, locks, sizes: Arc::new(Mutex::new(sizes)) })
+    }
+
+    /// Waits until a number of transactions wait for locks.
+    #[cfg(test)]
+    pub(crate) fn until_waiting(&self, count: usize) {
+        while self.locks.waiting() < count {
+            std::thread::yield_now();
+        }
     }
 
     /// The limits and locks of a new transaction.
@@ -392,6 +400,28 @@ impl Db {
     /// ```
     pub fn stats(&self) -> Result<Stats> {
         self.store.stats()
+    }
+
+    /// What a store on disk has done since this process opened it: changes, bytes written, flushes, merges, waits and
+    /// the cache. [`Builder::listener`] tells of it as it happens.
+    ///
+    /// # Errors
+    /// `Unsupported` in the other homes, which have no such work.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// let db = forrest::Db::open(path)?;
+    /// db.set("oak", "Quercus robur")?;
+    /// db.flush()?;
+    /// let metrics = db.metrics()?;
+    /// assert_eq!((metrics.changes, metrics.flushes.count), (1, 1));
+    /// print!("{metrics}{}", metrics.prometheus(&db.stats()?));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn metrics(&self) -> Result<Metrics> {
+        self.store.metrics()
     }
 
     /// The features that this home has.

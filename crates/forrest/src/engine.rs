@@ -110,6 +110,12 @@ macro_rules! homes {
                 }
             }
 
+            fn metrics(&self) -> Result<Metrics> {
+                match self {
+                    $($(#[$if])* Store::$home(store) => store.metrics(),)+
+                }
+            }
+
             fn capabilities(&self) -> Capabilities {
                 match self {
                     $($(#[$if])* Store::$home(store) => store.capabilities(),)+

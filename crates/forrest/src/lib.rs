@@ -100,9 +100,9 @@ pub use forrest_engine::options::{
     DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES,
 };
 pub use forrest_engine::{
-    Capabilities, Capability, Compression, DEFAULT_KEYSPACE, Durability, Effect, Error, ErrorKind, KeyRange,
-    MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES, Numa, Op, Outcome, Pages, Result,
-    Stats, Swap, Value, Written, line, pairs, prefix_end,
+    Capabilities, Capability, Compression, DEFAULT_KEYSPACE, Durability, Effect, Error, ErrorKind, Event,
+    Job, KeyRange, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES, Metrics, Numa, Op,
+    Outcome, Pages, Result, Stats, Swap, Value, Waits, Work, Written, line, pairs, prefix_end,
 };
 pub use ingest::Ingest;
 pub use keyspace::Keyspace;

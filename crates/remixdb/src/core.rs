@@ -20,7 +20,7 @@ use crate::wal::{End, Log};
 use crate::work::Work;
 use crate::workers::Workers;
 use forrest_base::lock;
-use forrest_engine::{Durability, Error, ErrorKind, OptionChanges, Options, Result, Stats};
+use forrest_engine::{Durability, Error, ErrorKind, Metrics, OptionChanges, Options, Result, Stats};
 use forrest_machine::origin::Origin;
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -116,6 +116,9 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) rate: Rate,
     /// What the holder of the manifest does.
     pub(crate) tasks: Tasks,
+    /// Changes since the store was opened, and the bytes of their keys and values. Changed under the order lock.
+    pub(crate) changes: AtomicU64,
+    pub(crate) change_bytes: AtomicU64,
     /// Whether the holder of the manifest makes tables of a memtable.
     pub(crate) is_flushing: AtomicBool,
     /// Whether tables are made to resume a store whose log is stopped.
@@ -141,6 +144,8 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) ingested: Mutex<BTreeSet<u64>>,
     /// Whether the memtable is to become tables before it is full, because they give back space.
     pub(crate) is_flush_due: AtomicBool,
+    /// Whether the last change found no room in the log.
+    pub(crate) is_short: AtomicBool,
     /// Whether there was no room for the tables of the oldest memtable.
     pub(crate) full: AtomicBool,
 }
@@ -174,6 +179,7 @@ impl<D: Disk> Changes for Core<D> {
 impl<D: Disk> Spend for Core<D> {
     /// A merge that keeps a memtable from becoming tables goes on at once: writers may wait for that one.
     fn spend(&self, bytes: usize) -> Result<()> {
+        self.tasks.count(bytes);
         self.rate.spend(bytes, || {
             self.check_open()?;
             // A failure stops the log, which is checked below.
@@ -428,6 +434,22 @@ impl<D: Disk> Core<D> {
     /// # Errors
     /// `OutOfSpace` if a partition is looked into for the first time, and there is no descriptor for that. Of a damaged
     /// one, or one that cannot be read, the keys are estimated.
+    pub(crate) fn metrics(&self) -> Result<Metrics> {
+        self.check_here()?;
+        let mut metrics = Metrics::default();
+        metrics.changes = self.changes.load(Ordering::Relaxed);
+        metrics.change_bytes = self.change_bytes.load(Ordering::Relaxed);
+        (metrics.log_writes, metrics.log_syncs) = self.log.device().done();
+        let (jobs, other_bytes) = self.tasks.done();
+        [metrics.flushes, metrics.merges, metrics.ingests, metrics.verifications] = jobs;
+        metrics.other_table_bytes = other_bytes;
+        (metrics.paced, metrics.stalls) = (self.tasks.paced.sum(), self.tasks.stalls.sum());
+        let cache = self.shared.cache.stats();
+        (metrics.cache_hits, metrics.cache_misses) = (cache.hits, cache.misses);
+        metrics.events_lost = self.tasks.lost();
+        Ok(metrics)
+    }
+
     pub(crate) fn stats(&self) -> Result<Stats> {
         self.check_here()?;
         let mut stats = Stats::default();

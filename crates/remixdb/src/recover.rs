@@ -422,8 +422,11 @@ fn core<D: Disk>(
         pace: Pace::default(),
         // Opening does not wait.
         rate: Rate::default(),
-        tasks: Tasks::default(),
+        tasks: Tasks::new(builder.listener.clone()),
+        changes: AtomicU64::new(0),
+        change_bytes: AtomicU64::new(0),
         is_flushing: AtomicBool::new(false),
+        is_short: AtomicBool::new(false),
         is_resuming: AtomicBool::new(false),
         readers: Readers::new(sequence),
         catalog: Current::new(&Arc::new(catalog)),

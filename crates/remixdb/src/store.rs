@@ -11,11 +11,12 @@ use crate::view::{Snapshot, View};
 use crate::work::Call;
 use crate::workers::{self, Workers};
 use forrest_engine::{
-    Capabilities, Capability, Compression, Durability, Error, ErrorKind, Op, OptionChanges, Options, Outcome,
-    Result, Stats, Written,
+    Capabilities, Capability, Compression, Durability, Error, ErrorKind, Event, Metrics, Op, OptionChanges,
+    Options, Outcome, Result, Stats, Written,
 };
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -140,6 +141,10 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
         self.0.stats()
     }
 
+    fn metrics(&self) -> Result<Metrics> {
+        self.0.metrics()
+    }
+
     fn capabilities(&self) -> Capabilities {
         use Capability as C;
         const ALL: &[Capability] = &[
@@ -155,12 +160,13 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
             C::ReadOnly,
             C::Ingest,
             C::Compression,
+            C::Metrics,
         ];
         Capabilities::new("PATH", ALL)
     }
 
     fn verify(&self) -> Result<()> {
-        self.0.verify()
+        self.0.told(self.0.verify())
     }
 
     fn refresh(&self) -> Result<()> {
@@ -180,11 +186,11 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
     }
 
     fn flush(&self) -> Result<()> {
-        self.0.flush_all()
+        self.0.told(self.0.flush_all())
     }
 
     fn compact(&self) -> Result<()> {
-        self.0.compact()
+        self.0.told(self.0.compact())
     }
 }
 
@@ -213,7 +219,7 @@ impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
     }
 
     fn compact_range(&self, start: &[u8], end: Option<&[u8]>) -> Result<()> {
-        self.store.compact_range(&self.space, start, end)
+        self.store.told(self.store.compact_range(&self.space, start, end))
     }
 
     fn compression(&self) -> Compression {
@@ -255,6 +261,29 @@ impl<D: Disk> Handle<D> {
 }
 
 impl<D: Disk> Core<D> {
+    /// Tells the listener what has happened, and passes a result on. The caller holds no locks.
+    pub(crate) fn told<R>(&self, result: Result<R>) -> Result<R> {
+        self.tasks.tell();
+        result
+    }
+
+    /// Notes whether the store is stopped or full, if that has changed.
+    fn note_state(&self, before: &mut (bool, bool)) {
+        let check = self.log().check();
+        // ORDERING: no other data depends on it.
+        let now = (check.is_err(), self.is_full() || self.is_short.load(Ordering::Relaxed));
+        if now.0 != before.0 {
+            self.tasks.note(|| match check {
+                Err(error) => Event::Stopped { error: error.to_string() },
+                Ok(()) => Event::Resumed,
+            });
+        }
+        if now.1 != before.1 {
+            self.tasks.note(|| if now.1 { Event::Full } else { Event::HasRoom });
+        }
+        *before = now;
+    }
+
     /// Makes tables of the waiting memtables, until there are none or the store is closed.
     fn work_off(&self) {
         while !self.work.is_closing() && matches!(self.step(), Ok(true)) {}
@@ -272,7 +301,10 @@ impl<D: Disk> Core<D> {
         self.balance();
         let mut leave_after = Instant::now();
         let mut cold: Vec<_> = self.version().partitions.values().flatten().cloned().collect();
+        let mut state = (false, false);
         loop {
+            self.note_state(&mut state);
+            self.tasks.tell();
             match self.work.next(QUEUED_MOST) {
                 Call::Close => return,
                 Call::Work => {

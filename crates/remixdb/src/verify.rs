@@ -2,9 +2,10 @@
 
 use crate::core::Core;
 use crate::disk::{self, Disk, Kind};
-use crate::{manifest, wal};
+use crate::manifest::{self, Manifest};
+use crate::wal;
 use forrest_base::lock;
-use forrest_engine::Result;
+use forrest_engine::{Job, Result};
 
 impl<D: Disk> Core<D> {
     /// Reads every byte of every file that belongs to the store, from the disk and not from the cache, and
@@ -16,7 +17,11 @@ impl<D: Disk> Core<D> {
         self.check_here()?;
         // Keeps files from being removed meanwhile.
         let manifest = lock(&self.manifest);
-        let _task = self.tasks.begin("a verification");
+        let task = self.tasks.begin(Job::Verification);
+        task.ends(self.read_all(&manifest))
+    }
+
+    fn read_all(&self, manifest: &Manifest<D>) -> Result<()> {
         let disk = self.disk();
         for name in disk::list(disk)? {
             match name.kind {

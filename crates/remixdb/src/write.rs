@@ -30,13 +30,13 @@ use forrest_engine::Value;
 use forrest_engine::spans::{self, Spans};
 use forrest_engine::{Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES};
 use forrest_engine::{Effect, Op, Outcome, Swap, Written};
-use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::{Error, ErrorKind, Event, Job, Result};
 use forrest_index::Direction;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -77,6 +77,15 @@ impl Decided<'_> {
                 memtable::range_cost(start.len(), end.map_or(0, <[u8]>::len))
             }
         }
+    }
+
+    /// Bytes of its keys and value.
+    fn given_bytes(&self) -> u64 {
+        let bytes = match self {
+            Decided::Key { key, new, .. } => key.len() + new.as_deref().map_or(0, <[u8]>::len),
+            Decided::Range { start, end, .. } => start.len() + end.map_or(0, <[u8]>::len),
+        };
+        bytes as u64
     }
 
     fn is_range(&self) -> bool {
@@ -278,13 +287,29 @@ impl<D: Disk> Core<D> {
     /// # Errors
     /// `Busy` after the time that the options allow; `OutOfSpace` and `Stopped` if they cannot become tables.
     fn wait_for_memory(&self, deletes: bool) -> Result<()> {
+        if !self.is_memory_full() {
+            return Ok(());
+        }
         let begin = Instant::now();
-        // Without a thread nobody makes tables while this one waits. The limits may change meanwhile; a memtable that
-        // is full by then becomes immutable at the next change.
-        while self.backlog_bytes() > 0
+        let waited = self.wait_for_flush(deletes, begin);
+        let took = begin.elapsed();
+        self.tasks.stalls.add(took);
+        self.tasks.note(|| Event::Stalled { took });
+        self.tasks.tell();
+        waited
+    }
+
+    /// Whether changes have to wait for memory.
+    fn is_memory_full(&self) -> bool {
+        self.backlog_bytes() > 0
             && self.changes_bytes() >= self.changes_bytes_most()
             && self.work.has_thread()
-        {
+    }
+
+    fn wait_for_flush(&self, deletes: bool, begin: Instant) -> Result<()> {
+        // Without a thread nobody makes tables while this one waits. The limits may change meanwhile; a memtable that
+        // is full by then becomes immutable at the next change.
+        while self.is_memory_full() {
             let (most, wait) = (self.changes_bytes_most(), self.limits.wait());
             if begin.elapsed() >= wait {
                 let what = format!(
@@ -310,7 +335,10 @@ impl<D: Disk> Core<D> {
     fn holders(&self) -> String {
         let seconds = |age: Duration| format!("{:.1} s", age.as_secs_f64());
         let mut holders = match self.tasks.now() {
-            Some((what, age)) => format!("{what} is under way for {}", seconds(age)),
+            Some((job, age)) => {
+                let article = if job == Job::Ingest { "an" } else { "a" };
+                format!("{article} {job} is under way for {}", seconds(age))
+            }
             None => "no flush is under way".to_string(),
         };
         let (_, kept) = self.memtable_bytes();
@@ -345,7 +373,9 @@ impl<D: Disk> Core<D> {
             let waiting = self.changes_bytes() as f64 / self.limits.memtable_bytes() as f64;
             let wait = self.pace.charge(bytes, waiting);
             if !wait.is_zero() && self.work.has_thread() {
-                thread::sleep(wait.min(self.limits.wait()));
+                let wait = wait.min(self.limits.wait());
+                thread::sleep(wait);
+                self.tasks.paced.add(wait);
             }
         }
         Ok(())
@@ -359,28 +389,18 @@ impl<D: Disk> Core<D> {
             return Ok(Recorded { last, bytes: 0 });
         }
         let bytes: usize = decided.iter().map(Decided::cost).sum();
-        let limit = self.limits.memtable_bytes();
-        // Deletes go further than other changes where there is little space.
-        let deletes = decided.iter().all(Decided::deletes);
-        let (overfull, keep) = if deletes { (2 * OVERFULL, 0) } else { (OVERFULL, KEPT_FOR_DELETES) };
-        // Before anything is logged: what is logged must fit.
-        if !deletes && bytes > self.shared.memory.most() {
-            return Err(Error::limit("change", "bytes of memory", bytes, self.shared.memory.most()));
+        let room = self.room_for(order, decided, bytes);
+        let is_short = matches!(&room, Err(error) if error.kind() == ErrorKind::OutOfSpace);
+        // ORDERING: only the listener asks for it.
+        if is_short != self.is_short.load(Ordering::Relaxed) {
+            self.is_short.store(is_short, Ordering::Relaxed);
         }
-        let memtable = &order.version.memtable;
-        let has_range = decided.iter().any(Decided::is_range);
-        if !memtable.has_room(bytes) || memtable.bytes() >= limit.saturating_mul(overfull) {
-            self.freeze_for(order, bytes)?;
-        } else if has_range && memtable.fragments() >= FRAGMENTS_MOST {
-            let can_wait = memtable.fragments() < FRAGMENTS_ANYHOW;
-            match self.freeze_for(order, bytes) {
-                // There is no space for a new log.
-                Err(error) if can_wait && self.is_harmless(&error) => {}
-                frozen => frozen?,
-            }
-        }
-        self.log_room_for(order, bytes, keep)?;
+        room?;
         let count = decided.len() as u64;
+        // ORDERING: sums that no other data depends on. The caller holds the order lock.
+        let add = |to: &AtomicU64, more: u64| to.store(to.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        add(&self.changes, count);
+        add(&self.change_bytes, decided.iter().map(Decided::given_bytes).sum());
         self.log().queue(count, |out| decided.iter().for_each(|decided| decided.change().put(out)));
         order.sequence = last;
         // Before any of it is visible.
@@ -400,7 +420,7 @@ impl<D: Disk> Core<D> {
             Decided::Key { space, key, new } => Some((*space, &key[..], sequence, new.as_deref())),
             Decided::Range { .. } => None,
         });
-        if has_range {
+        if decided.iter().any(Decided::is_range) {
             apply_ranges(memtable, decided, first, &wanted);
         }
         let applied = left.clone().try_for_each(|(space, key, sequence, value)| {
@@ -426,7 +446,7 @@ impl<D: Disk> Core<D> {
             }
             self.log().stop(error)
         })?;
-        if memtable.bytes() >= limit {
+        if memtable.bytes() >= self.limits.memtable_bytes() {
             match self.freeze(order) {
                 // There is no space for a new log. The next change tries again.
                 Err(error) if self.is_harmless(&error) => {}
@@ -434,6 +454,30 @@ impl<D: Disk> Core<D> {
             }
         }
         Ok(Recorded { last, bytes })
+    }
+
+    /// Sees to it that decided changes have room in the memtable and in the log. What is logged must fit.
+    fn room_for(&self, order: &mut Order<D>, decided: &[Decided<'_>], bytes: usize) -> Result<()> {
+        let limit = self.limits.memtable_bytes();
+        // Deletes go further than other changes where there is little space.
+        let deletes = decided.iter().all(Decided::deletes);
+        let (overfull, keep) = if deletes { (2 * OVERFULL, 0) } else { (OVERFULL, KEPT_FOR_DELETES) };
+        if !deletes && bytes > self.shared.memory.most() {
+            return Err(Error::limit("change", "bytes of memory", bytes, self.shared.memory.most()));
+        }
+        let memtable = &order.version.memtable;
+        let has_range = decided.iter().any(Decided::is_range);
+        if !memtable.has_room(bytes) || memtable.bytes() >= limit.saturating_mul(overfull) {
+            self.freeze_for(order, bytes)?;
+        } else if has_range && memtable.fragments() >= FRAGMENTS_MOST {
+            let can_wait = memtable.fragments() < FRAGMENTS_ANYHOW;
+            match self.freeze_for(order, bytes) {
+                // There is no space for a new log.
+                Err(error) if can_wait && self.is_harmless(&error) => {}
+                frozen => frozen?,
+            }
+        }
+        self.log_room_for(order, bytes, keep)
     }
 
     /// The same as [`log_room`](Core::log_room). If the log has a device of its own, which is full, the memtable

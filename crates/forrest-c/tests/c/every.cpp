@@ -346,6 +346,11 @@ class Db {
     void settle() const { check(forrest_settle(get())); }
     void refresh() const { check(forrest_refresh(get())); }
     void checkpoint(const char *path) const { check(forrest_checkpoint(get(), path)); }
+    std::string metrics() const {
+        std::size_t bytes;
+        const auto text = made<void>([&](void **to) { return forrest_metrics(get(), to, &bytes); });
+        return std::string(static_cast<const char *>(text.get()), bytes);
+    }
     forrest_stats stats() const {
         forrest_stats stats;
         check(forrest_get_stats(get(), &stats, sizeof stats));
@@ -480,6 +485,7 @@ void all(const char *url) {
     where(can & FORREST_CAN_VERIFY, [&] { db.verify(); });
     where(can & FORREST_CAN_COMPACT, [&] { db.compact(); });
     where(can & FORREST_CAN_COMPACT, [&] { db.compact_range("a", "z"); });
+    where(can & FORREST_CAN_METRICS, [&] { DEMAND(db.metrics().find("\nforrest_changes_total ") != std::string::npos); });
     where(can & FORREST_CAN_COMPRESS, [&] { db.set_compression(FORREST_COMPRESSION_LZ4); });
     db.flush();
     db.trim();

@@ -124,6 +124,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_write_with(db, wrong->batch, FORREST_DURABILITY_DEFAULT));
     ANSWERS(no, forrest_sync(wrong->db));
     ANSWERS(no, forrest_checkpoint(wrong->db, "/nowhere/at/all"));
+    ANSWERS(no, forrest_metrics(wrong->db, &memory, &length));
     ANSWERS(no, forrest_verify(wrong->db));
     ANSWERS(no, forrest_compact(wrong->db));
     ANSWERS(no, forrest_compact_range(wrong->db, T("a"), T("z")));

@@ -185,6 +185,9 @@ void apart(forrest::Db &db) {
 }
 
 void whole(forrest::Db &db) {
+    if ((db.capabilities() & FORREST_CAN_METRICS) != 0) {
+        CHECK(db.metrics().find("# TYPE forrest_changes_total counter") != std::string::npos);
+    }
     CHECK(db.stats().keys > 0 && (db.capabilities() & FORREST_CAN_ITERATE) != 0);
     const bool on_disk = (db.capabilities() & FORREST_CAN_COMPACT) != 0;
     const int32_t expected = on_disk ? 0 : FORREST_UNSUPPORTED;

@@ -20,6 +20,26 @@ fn stat_tells_what_the_library_tells() {
 }
 
 #[test]
+fn stat_tells_what_was_done_to_a_store_on_disk() {
+    let place = Place::new();
+    place.write("in.txt", "a\t1\nb\t2\nc\t3\n");
+    let stat = |more: &[&str]| {
+        let _gone = std::fs::remove_dir_all(place.path().join("forest"));
+        let all = [&["--db", "forest", "--load", "in.txt", "stat"], more].concat();
+        place.run(&all).ok().to_owned()
+    };
+    let text = stat(&[]);
+    let line = text.lines().find(|line| line.trim_start().starts_with("changes "));
+    assert!(line.is_some_and(|line| line.ends_with(" 3")), "{text}");
+    let json: Value = serde_json::from_str(&stat(&["--format", "jsonl"])).unwrap();
+    assert_eq!(json["since_opened"]["changes"], Value::from(3));
+    let prometheus = stat(&["--prometheus"]);
+    assert!(prometheus.lines().any(|line| line == "forrest_changes_total 3"), "{prometheus}");
+    let refused = place.run(&["stat", "--prometheus"]);
+    assert!(refused.stderr.contains("only stores on disk"), "{}", refused.stderr);
+}
+
+#[test]
 fn doctor_reports_each_topic_with_advice() {
     let place = Place::new();
     let ran = place.run(&["doctor", "--format", "jsonl"]);

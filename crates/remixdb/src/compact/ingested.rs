@@ -23,7 +23,7 @@ use crate::remix::{Remix, Show};
 use crate::table::Table;
 use crate::version::Version;
 use forrest_base::lock;
-use forrest_engine::{Durability, Result};
+use forrest_engine::{Durability, Job, Result};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -64,11 +64,17 @@ impl<D: Disk> Core<D> {
             if !is_known || is_newer(&self.version()) {
                 self.flush_now(&mut manifest, held.as_deref_mut())?;
             }
-            let _task = self.tasks.begin("an ingest");
+            let task = self.tasks.begin(Job::Ingest);
             let first = self.first_free_number();
             let version = self.version().clone();
             let placed = placed(self, &version, space.id, tables);
-            let replaced = placed.inspect_err(|_| self.remove_new(first))?;
+            let replaced = match placed {
+                Ok(replaced) => replaced,
+                Err(error) => {
+                    self.remove_new(first);
+                    return Err(task.fails(error));
+                }
+            };
             drop(version);
             let mut order = held.unwrap_or_else(|| self.order());
             // DURABILITY: the changes before it are at least as durable.
@@ -90,7 +96,7 @@ impl<D: Disk> Core<D> {
                 let named: BTreeSet<_> = manifest.state().files().collect();
                 tables.iter().any(|table| named.contains(&table.name()))
             };
-            done?;
+            task.ends(done)?;
             let made = replaced.iter().flat_map(|replaced| &replaced.new);
             let named: BTreeSet<u64> =
                 made.flat_map(|made| made.tables()).map(|table| table.name().number).collect();

@@ -42,7 +42,7 @@ use crate::memtable::{Frozen, Memtable};
 use crate::partition::Partition;
 use crate::version::Version;
 use forrest_base::lock;
-use forrest_engine::{Durability, Error, ErrorKind, Result};
+use forrest_engine::{Durability, Error, ErrorKind, Job, Result};
 #[cfg(test)]
 pub(crate) use new::HIDDEN;
 use rewrite::{ALONE, Replaced};
@@ -502,26 +502,26 @@ impl<D: Disk> Core<D> {
         manifest: &mut Manifest<D>,
         piece: &[(u32, Arc<Partition<D>>)],
     ) -> Result<Option<Error>> {
-        let _task = self.tasks.begin("a merge of tables");
         let first = self.first_free_number();
-        match rewrite::merged(self, piece) {
+        let task = self.tasks.begin(Job::Merge);
+        let error = match rewrite::merged(self, piece) {
             Ok(merged) => {
                 let floor = manifest.state().floor;
-                return self.replace(manifest, None, first, None, &merged, floor).map(|()| None);
+                return task.ends(self.replace(manifest, None, first, None, &merged, floor)).map(|()| None);
             }
-            Err(error) if disk::is_damage(&error) => {
-                self.remove_new(first);
-                if let [(_, one)] = piece {
-                    let met = disk::again(&error);
-                    one.mark(error);
-                    return Ok(Some(met));
-                }
+            Err(error) => task.fails(error),
+        };
+        if disk::is_damage(&error) {
+            self.remove_new(first);
+            if let [(_, one)] = piece {
+                let met = disk::again(&error);
+                one.mark(error);
+                return Ok(Some(met));
             }
-            Err(error) => {
-                let error = self.give_up(first, error);
-                if !self.is_harmless(&error) || piece.len() == 1 {
-                    return Err(error);
-                }
+        } else {
+            let error = self.give_up(first, error);
+            if !self.is_harmless(&error) || piece.len() == 1 {
+                return Err(error);
             }
         }
         let mut damaged = None;
@@ -551,7 +551,16 @@ impl<D: Disk> Core<D> {
         held: Option<&mut Order<D>>,
         memtable: &Arc<Memtable>,
     ) -> Result<()> {
-        let _task = self.tasks.begin("a flush");
+        let task = self.tasks.begin(Job::Flush);
+        task.ends(self.make_tables_of(manifest, held, memtable))
+    }
+
+    fn make_tables_of(
+        &self,
+        manifest: &mut Manifest<D>,
+        held: Option<&mut Order<D>>,
+        memtable: &Arc<Memtable>,
+    ) -> Result<()> {
         let Frozen { catalog, .. } = memtable.frozen();
         let version = self.version();
         let first = self.first_free_number();

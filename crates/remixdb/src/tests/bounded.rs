@@ -15,7 +15,7 @@ use crate::disk::simulated::Simulated;
 use crate::scan::PASSED;
 use forrest_base::lock;
 use forrest_base::random::Random;
-use forrest_engine::{Chunk, Direction, Durability, ErrorKind, Op, OptionChanges, Options, View as _};
+use forrest_engine::{Chunk, Direction, Durability, ErrorKind, Job, Op, OptionChanges, Options, View as _};
 use rustix::time::{ClockId, clock_gettime};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -318,7 +318,7 @@ fn a_change_that_waits_too_long_names_what_holds_the_memory() {
     };
     store.flush_all().expect("it makes tables");
     let _manifest = lock(&store.manifest);
-    let _task = store.tasks.begin("a flush");
+    let _task = store.tasks.begin(Job::Flush);
     let said = refused();
     let (_, said) = said.split_once(": a flush is under way for 0.").expect("it names the flush");
     assert!(

@@ -13,6 +13,7 @@ mod forged;
 mod ingest;
 mod log_directory;
 mod lost;
+mod metrics;
 mod opening;
 mod packed;
 mod ranges;

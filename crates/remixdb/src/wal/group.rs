@@ -197,10 +197,6 @@ impl<V: Device> Group<V> {
         files[first..].iter().try_for_each(|open| self.sync_file(open))
     }
 
-    pub(crate) fn device(&self) -> &V {
-        &self.device
-    }
-
     /// An error if nothing more is accepted.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), V::Error> {
@@ -239,6 +235,10 @@ impl<V: Device> Group<V> {
         }
         put(bytes);
         queue.last += count;
+    }
+
+    pub(crate) fn device(&self) -> &V {
+        &self.device
     }
 
     /// Passes the file of the queue to `look`, and the offset where the next change goes.

@@ -27,11 +27,12 @@ use crate::disk::{self, Disk, Kind, Name, Write};
 use crate::record;
 use forrest_base::lock;
 use forrest_engine::Durability;
-use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::{Error, ErrorKind, Result, Work};
 use group::{Device, Ended, Group};
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// More queued bytes than this are written even if no thread waits for them.
 const QUEUE_BYTES: usize = 256 << 10;
@@ -81,8 +82,33 @@ impl<D: Disk> Deref for Log<D> {
     }
 }
 
-/// The files of logs, for writing.
-pub(crate) struct Logs<D: Disk>(Arc<D>);
+/// The files of logs, for writing; and what was written.
+pub(crate) struct Logs<D: Disk> {
+    disk: Arc<D>,
+    writes: AtomicU64,
+    bytes: AtomicU64,
+    syncs: AtomicU64,
+    sync_nanos: AtomicU64,
+}
+
+impl<D: Disk> Logs<D> {
+    fn new(disk: &Arc<D>) -> Logs<D> {
+        let [writes, bytes, syncs, sync_nanos] = Default::default();
+        Logs { disk: disk.clone(), writes, bytes, syncs, sync_nanos }
+    }
+
+    /// Writes and syncs so far.
+    pub(crate) fn done(&self) -> (Work, Work) {
+        let (mut writes, mut syncs) = (Work::default(), Work::default());
+        (writes.count, writes.bytes) =
+            (self.writes.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
+        (syncs.count, syncs.took) = (
+            self.syncs.load(Ordering::Relaxed),
+            Duration::from_nanos(self.sync_nanos.load(Ordering::Relaxed)),
+        );
+        (writes, syncs)
+    }
+}
 
 /// A log file.
 pub(crate) struct LogFile<D: Disk> {
@@ -103,14 +129,22 @@ impl<D: Disk> Device for Logs<D> {
 
     fn write(&self, log: &LogFile<D>, record: &mut Vec<u8>, offset: u64) -> Result<()> {
         record::finish(record, log.name, offset);
+        // ORDERING: sums that no other data depends on.
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(record.len() as u64, Ordering::Relaxed);
         let mut write = Write { offset, bytes: std::mem::take(record), ..Write::default() };
-        let written = disk::write_all(&*self.0, &log.file, log.name, &mut write);
+        let written = disk::write_all(&*self.disk, &log.file, log.name, &mut write);
         *record = write.bytes;
         written
     }
 
     fn sync(&self, log: &LogFile<D>) -> Result<()> {
-        disk::sync(&*self.0, &log.file, log.name)
+        let begin = Instant::now();
+        let synced = disk::sync(&*self.disk, &log.file, log.name);
+        // ORDERING: sums that no other data depends on.
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.sync_nanos.fetch_add(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        synced
     }
 
     #[cold]
@@ -166,7 +200,7 @@ impl<D: Disk> Log<D> {
     pub(crate) fn create(disk: &Arc<D>, number: u64, head: Head) -> Result<Log<D>> {
         let log = create_file(&**disk, number)?;
         begin(&**disk, &log, head)?;
-        let logs = Logs(disk.clone());
+        let logs = Logs::new(disk);
         let group = Group::new(logs, log, record::HEADER as u64, head.first - 1, QUEUE_BYTES);
         Ok(Log {
             group,
@@ -190,7 +224,7 @@ impl<D: Disk> Log<D> {
     ) -> Log<D> {
         let log = LogFile { name: Name::log(number), file, reserved: 0 };
         Log {
-            group: Group::resuming(Logs(disk.clone()), log, bytes, QUEUE_BYTES),
+            group: Group::resuming(Logs::new(disk), log, bytes, QUEUE_BYTES),
             room: AtomicU64::new(0),
             is_begun: AtomicBool::new(false),
             is_settled: AtomicBool::new(false),
@@ -241,7 +275,7 @@ impl<D: Disk> Log<D> {
             return Ok(());
         }
         self.check()?;
-        let disk = &*self.device().0;
+        let disk = &*self.device().disk;
         self.write_unproven()?;
         // DURABILITY: what was read counts from now on, so it must be as durable as everything after it.
         if let Some(name) = self.manifest {
@@ -273,7 +307,7 @@ impl<D: Disk> Log<D> {
     }
 
     fn write_again(&self, name: Name, bytes: Range<u64>) -> Result<()> {
-        let (disk, Range { start, end }) = (&*self.device().0, bytes.clone());
+        let (disk, Range { start, end }) = (&*self.device().disk, bytes.clone());
         // DURABILITY: a sync of another process may have failed, and the next one would report success.
         let file = match disk::write_again(disk, name, bytes)? {
             Some(file) => file,
@@ -322,7 +356,7 @@ impl<D: Disk> Log<D> {
         self.group.at_end(|log, end| {
             // More at once the longer the log is.
             let ahead = end.clamp(RESERVE_LEAST, RESERVE_MOST);
-            let disk = &*self.device().0;
+            let disk = &*self.device().disk;
             // With a new log the memtable can become tables, and then this log gives its space back.
             let free = if disk.is_log_apart() { disk.free(Kind::Log).unwrap_or(u64::MAX) } else { u64::MAX };
             let reserve = |len: u64| match free.saturating_sub(SPARE) >= len - end {
@@ -370,7 +404,7 @@ impl<D: Disk> Log<D> {
     /// # Errors
     /// `Io`, `OutOfSpace`.
     pub(crate) fn begin_after_failure(&self, number: u64) -> Result<LogFile<D>> {
-        let disk = &*self.device().0;
+        let disk = &*self.device().disk;
         let first = self.last() + 1;
         let head = self.group.beyond(|log, offset, synced| Head {
             before: End { number: log.name.number, offset },
@@ -409,7 +443,7 @@ impl<D: Disk> Log<D> {
         }
         self.check()?;
         self.remove_spare();
-        let disk = &*self.device().0;
+        let disk = &*self.device().disk;
         let number = number();
         let made = create_file(disk, number).and_then(|mut log| {
             let len = expected(self.group.at_end(|_, end| end)).max(RESERVED_FIRST);
@@ -467,7 +501,7 @@ impl<D: Disk> Log<D> {
     pub(crate) fn remove_spare(&self) {
         if let Some(log) = lock(&self.spare).take() {
             // If it stays, it is removed with the logs before the next one.
-            let _ = disk::unlink(&*self.device().0, log.name);
+            let _ = disk::unlink(&*self.device().disk, log.name);
         }
     }
 
@@ -482,7 +516,7 @@ impl<D: Disk> Log<D> {
         // DURABILITY: no log has a header while the one before it has none. Most often it has long been synced.
         self.sync_begin()?;
         let mut room = ROOM_FIRST;
-        let disk = &*self.device().0;
+        let disk = &*self.device().disk;
         let spare = lock(&self.spare).take_if(|spare| spare.name.number == number);
         let is_named = spare.is_some();
         let log = match spare.map_or_else(|| create_file(disk, number), Ok) {

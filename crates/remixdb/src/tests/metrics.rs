@@ -1,0 +1,171 @@
+//! What a store counts and reports: compared with the files on the simulated disk, and with what was done to it.
+
+use super::world::options;
+use crate::core::Handle;
+use crate::disk::simulated::{Failure, Fault, Simulated, Times};
+use crate::disk::{Kind, Name};
+use forrest_base::lock;
+use forrest_base::random::Random;
+use forrest_engine::{Durability, ErrorKind, Event, Job, Listener, Op, Options};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The events of a listener.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<Event>>>);
+
+impl Told {
+    fn options(&self, options: Options) -> Options {
+        let list = self.0.clone();
+        Options { listener: Some(Listener::new(move |event| lock(&list).push(event.clone()))), ..options }
+    }
+
+    /// The events so far. Those of a background thread come a little later.
+    fn until(&self, mut is_enough: impl FnMut(&[Event]) -> bool) -> Vec<Event> {
+        let begin = Instant::now();
+        loop {
+            let told = lock(&self.0).clone();
+            if is_enough(&told) {
+                return told;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "only {told:?} so far");
+            thread::yield_now();
+        }
+    }
+}
+
+fn set(store: &Handle<Simulated>, number: u32, value: &[u8]) -> forrest_engine::Result<()> {
+    let space = store.keyspace("default").expect("it is there");
+    store.apply(&space, Op::Set { key: &number.to_be_bytes(), value }).map(drop)
+}
+
+/// Files of the tables and their indexes, with their lengths. Names are not used twice.
+fn add_tables(all: &mut BTreeMap<Name, u64>, disk: &Simulated) {
+    let tables =
+        disk.files().into_iter().filter(|(name, _)| !matches!(name.kind, Kind::Log | Kind::Manifest));
+    all.extend(tables.map(|(name, bytes)| (name, bytes.len() as u64)));
+}
+
+#[test]
+fn what_was_done_is_counted() {
+    let (disk, mut tables) = (Simulated::new(), BTreeMap::new());
+    let options = Options { memtable_bytes: 1 << 20, ..options(Durability::Sync) };
+    let store = Handle::open_unattended(disk.clone(), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    for round in 0..3 {
+        (0..50).for_each(|number| set(&store, number, &[round; 100]).expect("it works"));
+        store.flush_all().expect("it works");
+        add_tables(&mut tables, &disk);
+        let written = store.metrics().expect("it counts").table_bytes();
+        assert_eq!(written, tables.values().sum::<u64>(), "what the files have");
+    }
+    let deleted = Op::DeleteRange { start: &b""[..], end: Some(&[0, 0, 0, 7][..]) };
+    store.apply(&space, deleted).expect("it works");
+    // Without effect, and not counted.
+    store.apply(&space, Op::Delete { key: b"none" }).expect("it works");
+    store.compact().expect("it works");
+    add_tables(&mut tables, &disk);
+    store.verify().expect("it is whole");
+    let metrics = store.metrics().expect("it counts");
+    assert_eq!((metrics.changes, metrics.change_bytes), (151, 150 * 104 + 4));
+    assert_eq!((metrics.log_writes.count, metrics.log_syncs.count >= 151), (151, true), "{metrics:?}");
+    assert!(metrics.log_writes.bytes > metrics.change_bytes);
+    assert!(metrics.flushes.count >= 4 && metrics.merges.count >= 1, "{metrics:?}");
+    assert_eq!((metrics.verifications.count, metrics.flushes.failed + metrics.merges.failed), (1, 0));
+    // A piece of the merge may have been merged again.
+    assert!(metrics.table_bytes() >= tables.values().sum(), "what the files have: {metrics:?}");
+    let written = metrics.log_writes.bytes + metrics.table_bytes();
+    assert!((metrics.write_amplification() - written as f64 / metrics.change_bytes as f64).abs() < 1e-9);
+    assert!(metrics.cache_hit_ratio() <= 1.0 && metrics.stalls.count == 0);
+}
+
+#[test]
+fn a_listener_is_told_in_order_and_may_use_the_store() {
+    let told = Told::default();
+    let disk = Simulated::new();
+    let options = told.options(options(Durability::Buffered));
+    let store = Handle::open(disk.clone(), &options).expect("it opens");
+    set(&store, 1, b"one").expect("it works");
+    store.flush_all().expect("it works");
+    let events = told.until(|events| events.len() >= 2);
+    assert_eq!(events[0], Event::Began(Job::Flush));
+    assert!(matches!(&events[1], Event::Ended { job: Job::Flush, error: None, bytes, .. } if *bytes > 0));
+    drop(store);
+    // It reads and changes the store that tells it.
+    let cell: Arc<Mutex<Option<Handle<Simulated>>>> = Arc::default();
+    let inside = cell.clone();
+    let listener = Listener::new(move |_| {
+        if let Some(store) = &*lock(&inside) {
+            set(store, 2, b"two").expect("no lock is held");
+            store.stats().expect("no lock is held");
+            store.metrics().expect("no lock is held");
+        }
+    });
+    let options = Options { listener: Some(listener), ..options };
+    let store = Handle::open_unattended(disk, &options).expect("it opens");
+    *lock(&cell) = Some(store.clone());
+    set(&store, 3, b"three").expect("it works");
+    store.flush_all().expect("it works");
+    store.told(Ok(())).expect("it is passed on");
+    let space = store.keyspace("default").expect("it is there");
+    let two = forrest_engine::View::get(&store.view(&space), &2_u32.to_be_bytes()).expect("it reads");
+    assert_eq!(two.as_deref(), Some(&b"two"[..]), "the listener has set it");
+    lock(&cell).take();
+}
+
+#[test]
+fn a_listener_is_told_of_failures() {
+    let told = Told::default();
+    let disk = Simulated::new();
+    let store = Handle::open(disk.clone(), &told.options(options(Durability::Sync))).expect("it opens");
+    set(&store, 1, b"one").expect("it works");
+    disk.fail(Fault { at: disk.ios(), times: Times::ForEver, kind: Failure::Eio });
+    set(&store, 2, b"two").expect_err("the device fails");
+    let has = |events: &[Event], is: fn(&Event) -> bool| events.iter().any(is);
+    told.until(|events| has(events, |event| matches!(event, Event::Stopped { .. })));
+    disk.heal();
+    store.resume().expect("it can go on");
+    told.until(|events| has(events, |event| *event == Event::Resumed));
+}
+
+/// It may be reported several times: merges make room.
+#[test]
+fn a_listener_is_told_when_the_device_is_full() {
+    let told = Told::default();
+    let disk = Simulated::with_capacity(4 << 20);
+    let sizes =
+        Options { memtable_bytes: 256 << 10, table_bytes: 256 << 10, ..options(Durability::Buffered) };
+    let store = Handle::open(disk.clone(), &told.options(sizes)).expect("it opens");
+    let mut random = Random(1);
+    // A change may be refused while a flush is about to make room.
+    told.until(|events| {
+        let refused = (0..1_000).find_map(|_| set(&store, random.next() as u32, &[7; 200]).err());
+        assert!(refused.is_none_or(|error| error.kind() == ErrorKind::OutOfSpace));
+        events.contains(&Event::Full)
+    });
+    disk.set_capacity(None);
+    told.until(|events| {
+        let _may_be_refused = set(&store, 1, b"one");
+        events.contains(&Event::HasRoom)
+    });
+}
+
+#[test]
+fn a_change_that_waits_for_memory_is_counted_and_told() {
+    let told = Told::default();
+    let sizes =
+        Options { memtable_bytes: 64 << 10, wait: Duration::from_millis(50), ..options(Durability::Memory) };
+    let store = Handle::open(Simulated::new(), &told.options(sizes)).expect("it opens");
+    {
+        // No table can be made.
+        let _manifest = lock(&store.manifest);
+        let error = (0..1_000).find_map(|number| set(&store, number, &[7; 1000]).err());
+        assert_eq!(error.expect("there is a limit").kind(), ErrorKind::Busy);
+    }
+    let metrics = store.metrics().expect("it counts");
+    assert!(metrics.stalls.count == 1 && metrics.stalls.took >= Duration::from_millis(50), "{metrics:?}");
+    assert!(metrics.paced.count > 0 && !metrics.paced.took.is_zero(), "{metrics:?}");
+    told.until(|events| events.iter().any(|event| matches!(event, Event::Stalled { .. })));
+}
