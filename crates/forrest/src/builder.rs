@@ -262,9 +262,10 @@ impl Builder {
     /// Default: as it was chosen before, and [`Compression::None`] in a new store. The store remembers it. Tables that
     /// are there stay as they are until they are merged, or until [`Db::compact`](crate::Db::compact). Limit: `Lz4`
     /// always, `Zstd` in builds with the feature `zstd`; opening fails with `Unsupported` for another one, and in
-    /// memory and in the kernel. Ignored if the store is only read. Why: text takes half of the space or less. A page
-    /// that is in the cache is read as fast as without; one that is not takes longer, because four pages are unpacked
-    /// for it. What does not become an eighth smaller is stored as it is.
+    /// memory and in the kernel. Ignored if the store is only read, or its directory cannot be written to. If it is
+    /// another one than before and there is no room to note it, opening fails with `OutOfSpace`. Why: text takes half
+    /// of the space or less. A page that is in the cache is read as fast as without; one that is not takes longer,
+    /// because four pages are unpacked for it. What does not become an eighth smaller is stored as it is.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

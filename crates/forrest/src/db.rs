@@ -16,8 +16,8 @@ use crate::locks::Locks;
 use crate::url;
 use crate::view::View;
 use forrest_engine::{
-    Capabilities, DEFAULT_KEYSPACE, Error, ErrorKind, MAX_KEYSPACE_NAME_BYTES, Metrics, Options, Result,
-    Snapshot as _, Stats, Store as _, Written,
+    Capabilities, Capability, DEFAULT_KEYSPACE, Error, ErrorKind, MAX_KEYSPACE_NAME_BYTES, Metrics, Options,
+    Result, Snapshot as _, Stats, Store as _, Written,
 };
 use std::borrow::Borrow;
 use std::fmt;
@@ -103,8 +103,10 @@ impl Db {
 
     pub(crate) fn new(store: engine::Store, options: &Options, sizes: Sizes) -> Result<Db> {
         let default = Keyspace::new(store.keyspace(DEFAULT_KEYSPACE)?);
-        // On disk it is chosen already. Other homes refuse it.
-        if let Some(compression) = options.compression.filter(|_| !options.read_only) {
+        // Where there is compression, it is chosen already. Other homes refuse it.
+        if let Some(compression) = options.compression.filter(|_| !options.read_only)
+            && !store.capabilities().has(Capability::Compression)
+        {
             default.set_compression(compression)?;
         }
         let (ops_max, bytes_max) = (options.batch_ops_max.into(), options.batch_bytes_max.into());

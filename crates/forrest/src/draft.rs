@@ -250,7 +250,8 @@ impl Draft {
     ///
     /// **A lock holds off only those that ask for it.** A transaction that reads the key without a lock, and a change
     /// outside of transactions, do not wait for it. If such a change intervenes, the commit is in conflict, as without
-    /// locks. Locks are those of this open store and its handles: other processes that share a store do not see them.
+    /// locks. Locks are those of this open store and its handles: other processes that share a store do not see them,
+    /// and nor does a second opening of a store in the kernel.
     ///
     /// # Errors
     /// `Busy` if another transaction holds the lock for longer than
@@ -343,6 +344,9 @@ impl Draft {
     /// that it returned, or as a whole if it returned `None`. What was read must be unchanged when the transaction is
     /// committed: the same keys, no others, and the same values. Changes beyond it do not matter, so "take the first of
     /// the queue" depends on the first pair only.
+    ///
+    /// In the kernel, a pair that is compared has at most 16 MiB with its key, a little less than a pair that is set.
+    /// The commit fails with `Limit` for a longer one.
     ///
     /// Reading a range again returns the same pairs, with the transaction's own changes. To change a draft between two
     /// pairs, use a [`RangeCursor`].

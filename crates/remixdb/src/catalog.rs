@@ -121,6 +121,15 @@ impl Catalog {
         catalog.remove(id).then_some(catalog)
     }
 
+    /// Sets the compressions that were chosen for keyspaces, by their identifiers.
+    pub(crate) fn choose(&self, chosen: &BTreeMap<u32, Compression>) {
+        for space in self.spaces.values() {
+            if let Some(&method) = chosen.get(&space.id) {
+                space.choose(method);
+            }
+        }
+    }
+
     /// Takes another catalogue's keyspaces in place of its own where they are the same, so that their handles stay
     /// valid.
     pub(crate) fn adopt(&mut self, old: &Catalog) {

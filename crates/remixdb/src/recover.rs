@@ -302,6 +302,7 @@ fn take_over<D: Disk>(
             (Replay::begin(core.disk(), core.options(), state, catalog, memtable), &chain[..])
         }
     };
+    replay.catalog.choose(&state.compression);
     let read = replay.logs(chain).and_then(|()| found.check_newest(core.disk(), is_followed));
     if let Err(error) = read {
         // The memtables may have a part of a batch that is not visible. The next call begins with empty ones.

@@ -128,6 +128,20 @@ fn deletes(op: &Op<&[u8]>) -> bool {
     matches!(op, Op::Delete { .. } | Op::DeleteRange { .. })
 }
 
+/// Whether an operation only compares.
+fn compares(op: &Op<&[u8]>) -> bool {
+    match op {
+        Op::CompareRange { .. } => true,
+        Op::CompareAndSwap { expected, new, .. } => expected == new,
+        _ => false,
+    }
+}
+
+/// Whether an operation is admitted where there is no room.
+fn takes_no_room(op: &Op<&[u8]>) -> bool {
+    deletes(op) || compares(op) || matches!(op, Op::CompareAndSwap { new: None, .. })
+}
+
 /// Whether the effect of an operation depends on the current value.
 fn reads(op: &Op<&[u8]>) -> bool {
     !matches!(op, Op::Set { .. })
@@ -199,7 +213,14 @@ impl<D: Disk> Core<D> {
         for (i, (_, op)) in ops.iter().enumerate() {
             check_value(op).map_err(at(i))?;
         }
-        let mut order = self.admit(ops.iter().all(|(_, op)| deletes(op)))?;
+        // Conditions alone change nothing, so they need no store that can be changed.
+        let is_read = self.builder.read_only && ops.iter().all(|(_, op)| compares(op));
+        let mut order = if is_read {
+            self.check_here()?;
+            self.order()
+        } else {
+            self.admit(ops.iter().all(|(_, op)| takes_no_room(op)))?
+        };
         let mut batch = Batch { store: self, version: &order.version, decided: Vec::new(), overlay: None };
         if ops.iter().any(|(_, op)| reads(op) && !deletes(op) && !matches!(op, Op::CompareRange { .. })) {
             batch.overlay = Some(BTreeMap::new());
@@ -210,6 +231,9 @@ impl<D: Disk> Core<D> {
             if let Some(found) = outcome.mismatch() {
                 return Ok(Written::Mismatch { op: i, found });
             }
+        }
+        if is_read {
+            return Ok(Written::Applied);
         }
         let decided = batch.finish();
         // An empty batch still commits everything before it, at the batch's durability.

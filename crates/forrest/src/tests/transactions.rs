@@ -566,3 +566,25 @@ fn a_range_ends_at_the_limit_of_its_transaction() {
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert!(range.next().is_none() && range.next_back().is_none());
 }
+
+/// A transaction without changes needs no store that can be changed.
+#[test]
+fn a_store_that_is_only_read_has_transactions() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store");
+    let path = path.to_str().expect("it is text");
+    {
+        let db = Db::open(path).expect("it opens");
+        db.set("job 1", "sweep").expect("it is set");
+        db.sync().expect("it is written");
+    }
+    let db = Db::open_read_only(path).expect("it opens");
+    let found = db.transact(|transaction| transaction.get("job 1")).expect("it changes nothing");
+    assert_eq!(found.expect("it is there"), "sweep");
+    let mut transaction = db.transaction();
+    assert_eq!(transaction.range(..).count(), 1);
+    assert!(transaction.check().expect("it changes nothing").is_done());
+    let mut transaction = db.transaction();
+    transaction.set("job 2", "cook").expect("it is a draft");
+    assert_eq!(transaction.commit().expect_err("it cannot be changed").kind(), ErrorKind::Unsupported);
+}

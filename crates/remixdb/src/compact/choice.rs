@@ -17,6 +17,11 @@ impl<D: Disk> Core<D> {
     /// `OutOfSpace`, `Stopped`.
     pub(crate) fn choose_compression(&self, space: &Space, method: Compression) -> Result<()> {
         compression::check(method)?;
+        self.check_here()?;
+        space.check()?;
+        if space.chosen() == Some(method) {
+            return Ok(());
+        }
         self.check_writable()?;
         let mut manifest = lock(&self.manifest);
         self.log().check()?;
@@ -36,13 +41,14 @@ impl<D: Disk> Core<D> {
         Ok(())
     }
 
-    /// Sets what the options say, for the default keyspace. A store that is only read stays as it is.
+    /// Sets what the options say, for the default keyspace. A store that is only read, or whose directory cannot be
+    /// written to, stays as it is.
     ///
     /// # Errors
     /// As above.
     pub(crate) fn choose_at_opening(&self) -> Result<()> {
         match self.builder.compression {
-            Some(method) if !self.builder.read_only => {
+            Some(method) if self.check_writable().is_ok() => {
                 let default = self.catalog().get(DEFAULT_KEYSPACE).cloned();
                 self.choose_compression(&default.expect("it always exists"), method)
             }

@@ -312,10 +312,22 @@ impl<D: Disk> Rewrite<'_, D> {
     /// Whether a merge would most likely find too little space; in a full store, if others do the same meanwhile. What
     /// it had written by then would leave none to those that only add a table.
     fn lacks_space(&self, plan: Plan, new: u64) -> bool {
+        let sum = |tables: &[Arc<Table<D>>], bytes: fn(&Table<D>) -> u64| -> u64 {
+            tables.iter().map(|table| bytes(table)).sum()
+        };
         let written = match (plan, self.old) {
-            (Plan::Partial { from }, _) => self.tables()[from..].iter().map(|table| table.file_bytes()).sum(),
+            (Plan::Partial { from }, _) => sum(&self.tables()[from..], Table::file_bytes),
             (Plan::Major, Some(old)) => old.live_bytes(),
             _ => return false,
+        };
+        // What was compressed may be written without.
+        let written = match self.store.catalog().compression(self.space) {
+            Compression::None => {
+                let (plain, stored) =
+                    (sum(self.tables(), Table::plain_bytes), sum(self.tables(), Table::file_bytes));
+                (u128::from(written) * u128::from(plain) / u128::from(stored.max(1))) as u64
+            }
+            _ => written,
         };
         let free = self.store.disk().free(Kind::Table).unwrap_or(u64::MAX);
         let at_once = if self.store.is_full() { self.store.workers().count() as u64 } else { 1 };

@@ -68,6 +68,8 @@ const VALUE_FETCHED: u64 = 256;
 const BLOCK_PAGES_MAX: u64 = 4;
 /// Number of pages that are read at once, past the cache.
 const PIECE_PAGES: u64 = 256;
+/// Bytes of an index that are read at once.
+const INDEX_PIECE: usize = 1 << 20;
 
 /// The first ordinal of the block after that of an entry.
 pub(crate) fn block_after(ordinal: u32) -> u32 {
@@ -276,8 +278,15 @@ impl<D: Disk> Table<D> {
     }
 
     fn read_index(&self) -> Result<Index> {
-        let mut stored = vec![0; self.footer.index.bytes as usize];
-        self.read_past(self.footer.index.offset, &mut stored)?;
+        // Of a packed table the length is a claim until its pages are unpacked, so memory is taken as they are.
+        let (bytes, mut stored) = (self.footer.index.bytes as usize, Vec::new());
+        while stored.len() < bytes {
+            let at = stored.len();
+            let piece = (bytes - at).min(INDEX_PIECE);
+            stored.try_reserve(piece).map_err(room::refused)?;
+            stored.resize(at + piece, 0);
+            self.read_past(self.footer.index.offset + at as u64, &mut stored[at..])?;
+        }
         let index = Index::decode(&self.footer, stored);
         index.ok_or_else(|| self.damaged(self.footer.index.offset, "malformed index"))
     }

@@ -716,3 +716,29 @@ fn memtables_become_smaller_while_threads_write() {
         assert_eq!((value.len(), value[0]), (4_000, 2));
     }
 }
+
+/// A queue is emptied by its own transactions where there is no room: conditions, and deletes.
+#[test]
+fn what_only_compares_and_deletes_needs_no_room() {
+    let options =
+        Options { memtable_bytes: 256 << 10, table_bytes: 256 << 10, ..options(Durability::Buffered) };
+    let store = Handle::open_unattended(Simulated::with_capacity(4 << 20), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let mut random = Random(1);
+    let put =
+        |number: u64| store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: &[7; 200] }).map(drop);
+    while put(random.next()).is_ok() {
+        while store.step().is_ok_and(|more| more) {}
+    }
+    assert_eq!(put(random.next()).expect_err("it is full").kind(), ErrorKind::OutOfSpace);
+    let first = Random(1).next().to_be_bytes();
+    let value = [7; 200];
+    let same = Op::CompareAndSwap { key: &first[..], expected: Some(&value[..]), new: Some(&value[..]) };
+    let gone = Op::CompareRange { start: &[0xff; 9][..], end: None, pairs: &b""[..] };
+    let take = Op::CompareAndSwap { key: &first[..], expected: Some(&value[..]), new: None };
+    let applied = store.write(&[(&space, same), (&space, gone)], None).expect("it changes nothing");
+    assert!(matches!(applied, forrest_engine::Written::Applied));
+    let applied = store.write(&[(&space, gone), (&space, take)], None).expect("it makes room");
+    assert!(matches!(applied, forrest_engine::Written::Applied));
+    assert!(store.view(&space).get(&first).expect("it reads").is_none());
+}

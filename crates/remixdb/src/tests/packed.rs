@@ -6,6 +6,7 @@ use super::world::{World, beginning, follow, options, options_of, packed_steps, 
 use crate::core::Handle;
 use crate::disk::simulated::{Fault, Simulated, Times};
 use crate::disk::{Kind, Name};
+use crate::recover;
 use crate::salvage;
 use forrest_engine::{
     Compression, Durability, ErrorKind, Keyspace as _, Op, Options, Result, Store as _, View as _,
@@ -244,6 +245,42 @@ fn a_reader_chooses_nothing() {
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     assert!(reader.view(&space).contains(b"k").unwrap());
     assert!(disk.files() == before, "nothing is written");
+}
+
+/// A directory that cannot be written to is opened to be read, whatever the options choose.
+#[test]
+fn a_choice_at_opening_needs_no_directory_that_can_be_written() {
+    let (disk, none) = (Simulated::new(), options(Durability::Buffered));
+    let choosing = |method| Options { compression: Some(method), ..none.clone() };
+    drop(Handle::open_unattended(disk.clone(), &choosing(Compression::Lz4)).unwrap());
+    let frozen = disk.kill();
+    frozen.freeze();
+    for method in [Compression::Lz4, Compression::None] {
+        let store = Handle::open_unattended(frozen.clone(), &choosing(method)).unwrap();
+        let space = store.keyspace("default").unwrap();
+        assert_eq!(store.catalog().compression(space.id), Compression::Lz4, "it stays");
+        store.choose_compression(&space, Compression::Lz4).expect("it is that already");
+        store.choose_compression(&space, Compression::None).expect_err("nothing can be written");
+    }
+}
+
+/// A reader that refreshes takes the choices of the writer, whether it reads the logs on or anew.
+#[test]
+fn a_reader_shows_the_choice_of_the_writer() {
+    let (disk, options) = (Simulated::new(), options(Durability::Buffered));
+    let writer = Handle::open_unattended(disk.clone(), &options).unwrap();
+    set(&writer, "default", "k", b"1").unwrap();
+    let read_only = Options { read_only: true, ..options.clone() };
+    let reader = Handle::open_unattended(disk, &read_only).unwrap();
+    let space = writer.keyspace("default").unwrap();
+    for (method, flushes) in [(Compression::Lz4, false), (Compression::None, true)] {
+        if flushes {
+            one_table(&writer, "default");
+        }
+        writer.choose_compression(&space, method).unwrap();
+        recover::refresh(&reader).unwrap();
+        assert_eq!(reader.catalog().compression(space.id), method);
+    }
 }
 
 /// What this build does not have is refused before anything is written, and by the store that needs it.
