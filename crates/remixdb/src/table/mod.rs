@@ -229,7 +229,9 @@ impl<D: Disk> Table<D> {
         }
         let (page, at) = page::place(offset);
         match self.map.get() {
-            Some(map) if page + 1 < self.footer.pages => map.range(page / CHUNK_PAGES).start,
+            Some(map) if page + 1 < self.footer.pages => {
+                map.range(page / CHUNK_PAGES).map_or(0, |range| range.start)
+            }
             _ => self.last_page() * page::BYTES as u64 + at as u64,
         }
     }
@@ -256,7 +258,7 @@ impl<D: Disk> Table<D> {
         // The footer was checked: the file is as long as that.
         let mut stored = vec![0; (place.end - place.start) as usize * page::BYTES];
         disk::read_exact(&*self.disk, &self.file, self.name, &mut stored, from)?;
-        let map = Map::decode(packing, self.footer.pages, self.name, &stored)?;
+        let map = Map::decode(packing, self.footer.pages, self.name, &stored);
         map.ok_or_else(|| disk::damaged(self.name, from, "malformed map of chunks"))
     }
 
@@ -401,9 +403,11 @@ impl<D: Disk> Table<D> {
         let end = (first + count).min(self.footer.pages - 1);
         if first < end
             && let Ok(map) = self.map(packing)
+            && let (Ok(first), Ok(last)) =
+                (map.range(first / CHUNK_PAGES), map.range((end - 1) / CHUNK_PAGES))
         {
-            let from = map.range(first / CHUNK_PAGES).start / bytes * bytes;
-            let to = map.range((end - 1) / CHUNK_PAGES).end.next_multiple_of(bytes);
+            let from = first.start / bytes * bytes;
+            let to = last.end.next_multiple_of(bytes);
             self.disk.will_read(&self.file, from, to - from);
         }
     }
@@ -497,8 +501,9 @@ impl<D: Disk> Table<D> {
         }
         let map = self.map(packing)?;
         let (chunk, at) = (number / CHUNK_PAGES, (number % CHUNK_PAGES) as usize);
-        if map.is_plain(chunk) {
-            let offset = map.range(chunk).start + (at * page::BYTES) as u64;
+        let range = map.range(chunk)?;
+        if map.is_plain(chunk, &range) {
+            let offset = range.start + (at * page::BYTES) as u64;
             disk::read_exact(&*self.disk, &self.file, self.name, page, offset)?;
             return page::check_at(page, self.name, number, offset);
         }
@@ -523,11 +528,11 @@ impl<D: Disk> Table<D> {
 
     /// Fills `out` with the payloads of the pages in some chunks.
     fn read_chunks(&self, packing: &Packing, map: &Map, chunks: Range<u64>, out: &mut [u8]) -> Result<()> {
-        let start = map.range(chunks.start).start;
-        let mut stored = vec![0; (map.range(chunks.end - 1).end - start) as usize];
+        let start = map.range(chunks.start)?.start;
+        let mut stored = vec![0; (map.range(chunks.end - 1)?.end - start) as usize];
         disk::read_exact(&*self.disk, &self.file, self.name, &mut stored, start)?;
         for (chunk, out) in chunks.zip(out.chunks_mut(CHUNK_PAGES as usize * page::PAYLOAD)) {
-            let range = map.range(chunk);
+            let range = map.range(chunk)?;
             let stored = &stored[(range.start - start) as usize..(range.end - start) as usize];
             map.unpack(packing, self.name, chunk, stored, out)?;
         }

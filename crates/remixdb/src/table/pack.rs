@@ -11,7 +11,7 @@ use super::format::{CHUNK_LEAST, CHUNK_PAGES, END, Packing, chunks_of};
 use crate::compression::{self, Compressor};
 use crate::disk::{self, Name};
 use crate::page;
-use forrest_engine::{Compression, Result};
+use forrest_engine::{Compression, Error, Result};
 use std::ops::Range;
 
 /// Bytes of a chunk's checksum.
@@ -20,8 +20,14 @@ const SUM: usize = 8;
 const CHUNK: u64 = 1 << 62;
 const MAP: u64 = 1 << 61;
 
-/// Where chunks are.
+/// Where a chunk ends, if the page of the map that has it is damaged.
+const UNKNOWN: u64 = u64::MAX;
+
+/// Where chunks are. What is on damaged pages of the map is unknown; the other chunks can be read.
 pub(super) struct Map {
+    name: Name,
+    /// Where the map is in the file.
+    place: u64,
     /// The end of each, from the beginning of the file.
     ends: Box<[u64]>,
     /// Pages in all of them.
@@ -35,36 +41,41 @@ impl Map {
         from..from + Packing::map_pages(pages)
     }
 
-    /// Decodes the stored form, which are the pages of its [place](Map::place). `None` inside if it is damaged although
-    /// its checksums are right.
-    ///
-    /// # Errors
-    /// `Corrupt`.
-    pub(super) fn decode(packing: &Packing, pages: u64, name: Name, stored: &[u8]) -> Result<Option<Map>> {
-        let first = Map::place(packing, pages).start;
-        let mut numbers = Vec::new();
+    /// Decodes the stored form, which are the pages of its [place](Map::place). `None` if pages with right checksums
+    /// are malformed.
+    pub(super) fn decode(packing: &Packing, pages: u64, name: Name, stored: &[u8]) -> Option<Map> {
+        let place = Map::place(packing, pages).start * page::BYTES as u64;
+        let (mut numbers, mut is_last_known) = (Vec::new(), true);
         for (number, page) in (0..).zip(stored.chunks_exact(page::BYTES)) {
-            page::check_at(page, name, number | MAP, (first + number) * page::BYTES as u64)?;
-            numbers.extend_from_slice(&page[..page::PAYLOAD]);
+            is_last_known = page::check_at(page, name, number | MAP, place).is_ok();
+            match is_last_known {
+                true => numbers.extend_from_slice(&page[..page::PAYLOAD]),
+                false => numbers.extend([0xff; page::PAYLOAD]),
+            }
         }
         let (ends, zeros) = numbers.split_at(chunks_of(pages) as usize * END);
         let ends = ends.as_chunks().0.iter().map(|end| u64::from_le_bytes(*end)).collect();
-        let map = Map { ends, pages: pages - 1 };
-        let is_whole = map.is_whole(packing) && zeros.iter().all(|&byte| byte == 0);
-        Ok(is_whole.then_some(map))
+        let map = Map { name, place, ends, pages: pages - 1 };
+        let is_zero = !is_last_known || zeros.iter().all(|&byte| byte == 0);
+        (is_zero && map.is_sound(packing)).then_some(map)
     }
 
-    fn is_whole(&self, packing: &Packing) -> bool {
-        let mut start = 0;
+    /// Whether what is known makes sense: no chunk is too long, too short, or beyond the last one.
+    fn is_sound(&self, packing: &Packing) -> bool {
+        let (mut start, mut is_start_known) = (0, true);
         for (chunk, &end) in (0..).zip(&self.ends) {
+            if end == UNKNOWN {
+                is_start_known = false;
+                continue;
+            }
             let Some(bytes) = end.checked_sub(start) else { return false };
             let whole = self.count(chunk) * page::BYTES as u64;
-            if bytes != whole && !(CHUNK_LEAST..=most_packed(whole)).contains(&bytes) {
+            if is_start_known && bytes != whole && !(CHUNK_LEAST..=most_packed(whole)).contains(&bytes) {
                 return false;
             }
-            start = end;
+            (start, is_start_known) = (end, true);
         }
-        start == packing.bytes
+        start == packing.bytes || (!is_start_known && start <= packing.bytes)
     }
 
     /// Its memory in bytes.
@@ -78,14 +89,27 @@ impl Map {
     }
 
     /// Where a chunk is in the file.
-    pub(super) fn range(&self, chunk: u64) -> Range<u64> {
+    ///
+    /// # Errors
+    /// `Corrupt` if the map is damaged there.
+    pub(super) fn range(&self, chunk: u64) -> Result<Range<u64>> {
         let start = chunk.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
-        start..self.ends[chunk as usize]
+        let end = self.ends[chunk as usize];
+        if start == UNKNOWN || end == UNKNOWN {
+            return Err(self.damaged(if end == UNKNOWN { chunk } else { chunk - 1 }));
+        }
+        Ok(start..end)
     }
 
-    /// Whether a chunk has its pages as they are.
-    pub(super) fn is_plain(&self, chunk: u64) -> bool {
-        let range = self.range(chunk);
+    #[cold]
+    fn damaged(&self, chunk: u64) -> Error {
+        let page = chunk * END as u64 / page::PAYLOAD as u64;
+        let offset = self.place + page * page::BYTES as u64;
+        disk::damaged(self.name, offset, "wrong checksum of a page of the map of chunks")
+    }
+
+    /// Whether a chunk at this place has its pages as they are.
+    pub(super) fn is_plain(&self, chunk: u64, range: &Range<u64>) -> bool {
         range.end - range.start == self.count(chunk) * page::BYTES as u64
     }
 
@@ -101,8 +125,9 @@ impl Map {
         stored: &[u8],
         out: &mut [u8],
     ) -> Result<()> {
-        let (start, first) = (self.range(chunk).start, chunk * CHUNK_PAGES);
-        if self.is_plain(chunk) {
+        let (range, first) = (self.range(chunk)?, chunk * CHUNK_PAGES);
+        let start = range.start;
+        if self.is_plain(chunk, &range) {
             let pages = stored.chunks_exact(page::BYTES).zip(out.chunks_exact_mut(page::PAYLOAD));
             for (at, (page, out)) in (0..).zip(pages) {
                 page::check_at(page, name, first + at, start + at * page::BYTES as u64)?;
@@ -196,11 +221,11 @@ pub(crate) fn seal_all(bytes: &mut [u8], name: Name) -> bool {
     for (number, page) in (0..).zip(bytes[range.clone()].chunks_exact_mut(page::BYTES)) {
         page::seal(page, name, number | MAP);
     }
-    let Ok(Some(map)) = Map::decode(&packing, footer.pages, name, &bytes[range]) else { return true };
+    let Some(map) = Map::decode(&packing, footer.pages, name, &bytes[range]) else { return true };
     for chunk in 0..chunks_of(footer.pages) {
-        let range = map.range(chunk);
+        let Ok(range) = map.range(chunk) else { continue };
         let stored = &mut bytes[range.start as usize..range.end as usize];
-        if map.is_plain(chunk) {
+        if map.is_plain(chunk, &range) {
             for (at, page) in (0..).zip(stored.chunks_exact_mut(page::BYTES)) {
                 page::seal(page, name, chunk * CHUNK_PAGES + at);
             }

@@ -101,6 +101,37 @@ fn a_long_value_unpacks_each_chunk_once() {
 }
 
 /// The device is asked for the pages of the file that have the chunks.
+/// A damaged page of the map loses the chunks whose ends it has, and no others. The last page has the index's.
+#[test]
+fn a_damaged_page_of_the_map_loses_its_chunks_only() {
+    let map: Map = (0..60_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![i as u8; 400]))).collect();
+    let disk = Arc::new(Memory::default());
+    build_packed(&disk, &map, false, Compression::Lz4);
+    let packing = open(&disk, 1 << 20).unwrap().footer.packing.expect("it is packed");
+    let place = pack::Map::place(&packing, open(&disk, 1 << 20).unwrap().footer.pages);
+    assert!(place.end - place.start >= 3, "the map has several pages");
+    for page in place.clone() {
+        let flipped = page as usize * page::BYTES + 100;
+        disk.bytes(NAME).lock().unwrap()[flipped] ^= 1;
+        let table = open(&disk, 1 << 20).unwrap();
+        table.verify().expect_err("it is damaged");
+        let mut cursor = TableCursor::new(&table);
+        let found = (0..60_000).step_by(7).map(|ordinal| cursor.value(ordinal).map(drop));
+        let (read, lost): (Vec<_>, Vec<_>) = found.partition(Result::is_ok);
+        let all = read.len() + lost.len();
+        let most = if page + 1 == place.end { all } else { all * 6 / 10 };
+        assert!(
+            (1..=most).contains(&lost.len()),
+            "{} of {all} are lost with {page} of {place:?}",
+            lost.len()
+        );
+        let error = lost.into_iter().find_map(Result::err);
+        assert!(error.is_none_or(|error| error.kind() == ErrorKind::Corrupt));
+        disk.bytes(NAME).lock().unwrap()[flipped] ^= 1;
+    }
+    open(&disk, 1 << 20).unwrap().verify().expect("it is whole again");
+}
+
 #[test]
 fn what_will_be_read_is_announced() {
     let map = mixed_map(20_000);
