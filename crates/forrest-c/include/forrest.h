@@ -382,6 +382,11 @@
 #define FORREST_CAN_METRICS 8192
 
 /**
+ * `forrest_approximate`.
+ */
+#define FORREST_CAN_APPROXIMATE 16384
+
+/**
  * Changes that are applied at one instant. Only one thread at a time may use a batch.
  */
 typedef struct forrest_batch forrest_batch;
@@ -437,6 +442,17 @@ typedef struct forrest_transaction forrest_transaction;
  * the store is closed.
  */
 typedef struct forrest_value forrest_value;
+
+/**
+ * The function that `forrest_multi_scan` calls with each pair, and with the number of its range. It returns true to
+ * continue, false to end the scan. It must meet the requirements of `forrest_see`.
+ */
+typedef bool (*forrest_see_in)(void *context,
+                               size_t range,
+                               const void *key,
+                               size_t key_bytes,
+                               const void *value,
+                               size_t value_bytes);
 
 /**
  * The function that a scan calls with each pair, and with the `context` of the scan. It returns true to
@@ -856,6 +872,70 @@ int32_t forrest_count(const forrest_db *db,
                       const void *end,
                       size_t end_bytes,
                       uint64_t *keys);
+
+/**
+ * The number of keys from `start` up to, but without, `end`, about, and the bytes that they and their values take. A
+ * null `end` is no end. Does not read them: the time that it takes grows with the logarithm of their number, and on
+ * disk with the number of tables. In memory a number of many keys is off by 2 % on average. On disk it is exact if
+ * all is in tables and no key was replaced or deleted; otherwise it is off by no more than the replaced and deleted
+ * entries in the tables there, and the keys in memory.
+ *
+ * `FORREST_UNSUPPORTED` if the home has no `FORREST_CAN_APPROXIMATE`. Errors as of `forrest_get`.
+ *
+ * # Safety
+ * - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
+ * - `keys` and `bytes` are each null or writable.
+ */
+int32_t forrest_approximate(const forrest_db *db,
+                            const void *start,
+                            size_t start_bytes,
+                            const void *end,
+                            size_t end_bytes,
+                            uint64_t *keys,
+                            uint64_t *bytes);
+
+/**
+ * Calls `see` with the first `limit` pairs of each of many ranges, range by range in their order, as long as it
+ * returns true. Range `n` begins at `starts[n]` and ends before `ends[n]`; a null end is no end. With `keys_only`,
+ * values are not read, and their lengths are 0.
+ *
+ * This is faster than a scan of each range, because the waits of 16 ranges for the device overlap. Ranges may be
+ * read at different moments; to read all at one moment, use a snapshot.
+ *
+ * `FORREST_OK` also if `see` returned false. Errors as of `forrest_scan`, and `FORREST_INVALID_ARGUMENT` if an array
+ * is null and `count` is not 0.
+ *
+ * # Safety
+ * - `starts`, `starts_bytes`, `ends` and `ends_bytes` are each null or have `count` elements. Each start and each
+ *   end is null or has the number of bytes in its element of `starts_bytes` or `ends_bytes`.
+ * - `see` is null, or a function that meets the requirements of `forrest_see_in`.
+ */
+int32_t forrest_multi_scan(const forrest_db *db,
+                           const void *const *starts,
+                           const size_t *starts_bytes,
+                           const void *const *ends,
+                           const size_t *ends_bytes,
+                           size_t count,
+                           size_t limit,
+                           bool keys_only,
+                           forrest_see_in see,
+                           void *context);
+
+/**
+ * Checks for each of many prefixes whether there is a key that begins with it, and sets the elements of `exist`. The
+ * waits for the device overlap, as those of `forrest_multi_scan`. If the call fails, all are false. Errors as of
+ * `forrest_get`.
+ *
+ * # Safety
+ * - `prefixes` and `prefixes_bytes` are each null or have `count` elements. Each prefix is null or has the number of
+ *   bytes in its element of `prefixes_bytes`.
+ * - `exist` is null or has `count` writable elements.
+ */
+int32_t forrest_prefixes_exist(const forrest_db *db,
+                               const void *const *prefixes,
+                               const size_t *prefixes_bytes,
+                               size_t count,
+                               bool *exist);
 
 /**
  * Calls `see` with each pair from `start` up to, but without, `end`, in the order of their keys, as long as
@@ -1420,6 +1500,15 @@ int32_t forrest_ingest_destroy(forrest_ingest *ingest);
 int32_t forrest_iter_create(const forrest_db *db, forrest_iter **iter);
 
 /**
+ * Creates an iterator that reads no values. `forrest_iter_value` of it is `FORREST_INVALID_ARGUMENT`. Else as
+ * `forrest_iter_create`.
+ *
+ * # Safety
+ * - `iter` is null or writable.
+ */
+int32_t forrest_iter_create_keys(const forrest_db *db, forrest_iter **iter);
+
+/**
  * Moves to the first key at or after `key`.
  *
  * # Safety
@@ -1494,7 +1583,8 @@ int32_t forrest_iter_key(const forrest_iter *iter, const void **key, size_t *key
  * The value at the iterator. Its bytes stay valid until the iterator is moved or destroyed. Do not change
  * them.
  *
- * `FORREST_NOT_FOUND` at no pair; the error of the last move, if it failed; `FORREST_IO`, `FORREST_CORRUPT`.
+ * `FORREST_NOT_FOUND` at no pair; the error of the last move, if it failed; `FORREST_IO`, `FORREST_CORRUPT`;
+ * `FORREST_INVALID_ARGUMENT` if the iterator reads keys only.
  *
  * # Safety
  * - `value` and `value_bytes` are each null or writable.
@@ -1650,13 +1740,14 @@ int32_t forrest_metrics(const forrest_db *db,
                         size_t *text_bytes);
 
 /**
- * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_METRICS`. A
+ * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_APPROXIMATE`. A
  * call that needs a missing one fails with `FORREST_UNSUPPORTED`.
  *
  * # Safety
  * - `capabilities` is null or writable.
  */
-int32_t forrest_capabilities(const forrest_db *db, uint64_t *capabilities);
+int32_t forrest_capabilities(const forrest_db *db,
+                             uint64_t *capabilities);
 
 /**
  * Copies what is intact of the damaged store on disk in the directory `from` to a new store at `to`. It also works if

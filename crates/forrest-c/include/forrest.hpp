@@ -200,9 +200,10 @@ private:
 /** A position in the order of keys: at a pair, or at none. It keeps the store open. Each move returns whether it came to a pair. */
 class Cursor {
 public:
-    explicit Cursor(const forrest_db *db) {
+    /** With `keys_only` it reads no values, and value() throws. */
+    explicit Cursor(const forrest_db *db, bool keys_only = false) {
         forrest_iter *made;
-        detail::check(forrest_iter_create(db, &made));
+        detail::check((keys_only ? forrest_iter_create_keys : forrest_iter_create)(db, &made));
         handle_.reset(made);
     }
 
@@ -376,8 +377,57 @@ public:
         scan_by(forrest_scan_back, start, end, see);
     }
 
-    /** A cursor at no pair. */
-    Cursor cursor() const { return Cursor(handle()); }
+    /** A cursor at no pair. With `keys_only` it reads no values. */
+    Cursor cursor(bool keys_only = false) const { return Cursor(handle(), keys_only); }
+
+    /**
+     * Calls `see(range, key, value)` with the first `limit` pairs of each range, from a start up to but not including an
+     * end, as long as it returns true. The waits of the ranges for the device overlap. With `keys_only` the values are
+     * not read, and empty.
+     */
+    template <typename See>
+    void multi_scan(const std::vector<std::pair<std::string_view, std::optional<std::string_view>>> &ranges,
+                    std::size_t limit, See &&see, bool keys_only = false) const {
+        std::vector<const void *> starts, ends;
+        std::vector<std::size_t> starts_bytes, ends_bytes;
+        for (const auto &[start, end] : ranges) {
+            const detail::Maybe until(end);
+            starts.push_back(start.data());
+            starts_bytes.push_back(start.size());
+            ends.push_back(until.data);
+            ends_bytes.push_back(until.bytes);
+        }
+        Seeing<See> seeing{see, nullptr};
+        const int32_t code =
+            forrest_multi_scan(handle(), starts.data(), starts_bytes.data(), ends.data(), ends_bytes.data(), ranges.size(),
+                               limit, keys_only, seen_in<See>, &seeing);
+        if (seeing.thrown)
+            std::rethrow_exception(seeing.thrown);
+        detail::check(code);
+    }
+
+    /** Whether there is a key with each of the prefixes. */
+    std::vector<bool> prefixes_exist(const std::vector<std::string_view> &prefixes) const {
+        std::vector<const void *> starts;
+        std::vector<std::size_t> bytes;
+        for (std::string_view prefix : prefixes) {
+            starts.push_back(prefix.data());
+            bytes.push_back(prefix.size());
+        }
+        const std::unique_ptr<bool[]> exist(new bool[prefixes.size()]());
+        detail::check(forrest_prefixes_exist(handle(), starts.data(), bytes.data(), prefixes.size(), exist.get()));
+        return std::vector<bool>(exist.get(), exist.get() + prefixes.size());
+    }
+
+    /** The number of keys in a range and their bytes, about, without reading them; see forrest_approximate. */
+    std::pair<uint64_t, uint64_t> approximate(std::string_view start = {},
+                                              std::optional<std::string_view> end = std::nullopt) const {
+        const detail::Maybe until(end);
+        uint64_t keys, bytes;
+        detail::check(
+            forrest_approximate(handle(), start.data(), start.size(), until.data, until.bytes, &keys, &bytes));
+        return {keys, bytes};
+    }
 
     /** The names of all keyspaces, sorted. */
     std::vector<std::string> keyspaces() const {
@@ -404,7 +454,7 @@ public:
         return std::string(static_cast<const char *>(text), bytes);
     }
 
-    /** What the home can do: a sum of FORREST_CAN_ITERATE to FORREST_CAN_METRICS. */
+    /** What the home can do: a sum of FORREST_CAN_ITERATE to FORREST_CAN_APPROXIMATE. */
     uint64_t capabilities() const {
         uint64_t capabilities;
         detail::check(forrest_capabilities(handle(), &capabilities));
@@ -439,6 +489,19 @@ private:
         if (seeing.thrown)
             std::rethrow_exception(seeing.thrown);
         detail::check(code);
+    }
+
+    /** What forrest_multi_scan calls. No exception may leave it. */
+    template <typename See>
+    static bool seen_in(void *context, std::size_t range, const void *key, std::size_t key_bytes, const void *value,
+                        std::size_t value_bytes) {
+        auto &seeing = *static_cast<Seeing<See> *>(context);
+        try {
+            return seeing.see(range, detail::view(key, key_bytes), detail::view(value, value_bytes));
+        } catch (...) {
+            seeing.thrown = std::current_exception();
+            return false;
+        }
     }
 
     /** What forrest_scan calls. No exception may leave it. */

@@ -67,6 +67,22 @@ pub unsafe extern "C" fn forrest_iter_create(db: *const Db, iter: *mut *mut Iter
     })
 }
 
+/// Creates an iterator that reads no values. `forrest_iter_value` of it is `FORREST_INVALID_ARGUMENT`. Else as
+/// `forrest_iter_create`.
+///
+/// # Safety
+/// - `iter` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_iter_create_keys(db: *const Db, iter: *mut *mut Iter) -> i32 {
+    guard(|| {
+        // SAFETY: `iter` is null or writable, as the Safety section demands.
+        let mut iter = unsafe { Place::of("iterator", iter, ptr::null_mut()) }?;
+        let cursor = Db::of(db)?.view().cursor().keys_only();
+        iter.put(ITERS.insert([Iter(Box::new(Walk { cursor, value: None, failed: None }))])?);
+        Ok(FORREST_OK)
+    })
+}
+
 /// Moves to the first key at or after `key`.
 ///
 /// # Safety
@@ -187,7 +203,8 @@ pub unsafe extern "C" fn forrest_iter_key(
 /// The value at the iterator. Its bytes stay valid until the iterator is moved or destroyed. Do not change
 /// them.
 ///
-/// `FORREST_NOT_FOUND` at no pair; the error of the last move, if it failed; `FORREST_IO`, `FORREST_CORRUPT`.
+/// `FORREST_NOT_FOUND` at no pair; the error of the last move, if it failed; `FORREST_IO`, `FORREST_CORRUPT`;
+/// `FORREST_INVALID_ARGUMENT` if the iterator reads keys only.
 ///
 /// # Safety
 /// - `value` and `value_bytes` are each null or writable.

@@ -211,6 +211,176 @@ pub unsafe extern "C" fn forrest_count(
     })
 }
 
+/// The number of keys from `start` up to, but without, `end`, about, and the bytes that they and their values take. A
+/// null `end` is no end. Does not read them: the time that it takes grows with the logarithm of their number, and on
+/// disk with the number of tables. In memory a number of many keys is off by 2 % on average. On disk it is exact if
+/// all is in tables and no key was replaced or deleted; otherwise it is off by no more than the replaced and deleted
+/// entries in the tables there, and the keys in memory.
+///
+/// `FORREST_UNSUPPORTED` if the home has no `FORREST_CAN_APPROXIMATE`. Errors as of `forrest_get`.
+///
+/// # Safety
+/// - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
+/// - `keys` and `bytes` are each null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_approximate(
+    db: *const Db,
+    start: *const c_void,
+    start_bytes: usize,
+    end: *const c_void,
+    end_bytes: usize,
+    keys: *mut u64,
+    bytes: *mut u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, and `keys` and
+        // `bytes` are null or writable, as the Safety section demands.
+        let (mut keys, mut bytes, start, end) = unsafe {
+            (
+                Place::of("number of keys", keys, 0)?,
+                Place::of("number of bytes", bytes, 0)?,
+                key(start, start_bytes)?,
+                argument::end(end, end_bytes)?,
+            )
+        };
+        let about = Db::of(db)?.view().approximate((Bound::Included(start), before(end)))?;
+        keys.put(about.keys);
+        bytes.put(about.bytes);
+        Ok(FORREST_OK)
+    })
+}
+
+/// Arrays of `count` keys from C, read by `read`.
+///
+/// # Safety
+/// - `keys` and `keys_bytes` are each null or have `count` elements, and each key and its length meet the
+///   requirements of `read`.
+unsafe fn many<T>(
+    read: unsafe fn(*const c_void, usize) -> Result<T, Failure>,
+    keys: *const *const c_void,
+    keys_bytes: *const usize,
+    count: usize,
+) -> Result<Vec<T>, Failure> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if keys.is_null() || keys_bytes.is_null() {
+        return Err(Failure::invalid("an array of keys, or of their lengths, is null"));
+    }
+    if count > isize::MAX as usize / size_of::<usize>() {
+        return Err(Failure::limit("keys", count, isize::MAX as usize / size_of::<usize>()));
+    }
+    // SAFETY: both are not null, and `count` elements are no longer than a slice may be; both checked above. So they
+    // have `count` elements, as the Safety section demands.
+    let (keys, keys_bytes) =
+        unsafe { (std::slice::from_raw_parts(keys, count), std::slice::from_raw_parts(keys_bytes, count)) };
+    // SAFETY: each key and its length meet the requirements of `read`, as the Safety section demands.
+    keys.iter().zip(keys_bytes).map(|(key, bytes)| unsafe { read(*key, *bytes) }).collect()
+}
+
+/// The function that `forrest_multi_scan` calls with each pair, and with the number of its range. It returns true to
+/// continue, false to end the scan. It must meet the requirements of `forrest_see`.
+pub type SeeIn = Option<
+    unsafe extern "C" fn(
+        context: *mut c_void,
+        range: usize,
+        key: *const c_void,
+        key_bytes: usize,
+        value: *const c_void,
+        value_bytes: usize,
+    ) -> bool,
+>;
+
+/// Calls `see` with the first `limit` pairs of each of many ranges, range by range in their order, as long as it
+/// returns true. Range `n` begins at `starts[n]` and ends before `ends[n]`; a null end is no end. With `keys_only`,
+/// values are not read, and their lengths are 0.
+///
+/// This is faster than a scan of each range, because the waits of 16 ranges for the device overlap. Ranges may be
+/// read at different moments; to read all at one moment, use a snapshot.
+///
+/// `FORREST_OK` also if `see` returned false. Errors as of `forrest_scan`, and `FORREST_INVALID_ARGUMENT` if an array
+/// is null and `count` is not 0.
+///
+/// # Safety
+/// - `starts`, `starts_bytes`, `ends` and `ends_bytes` are each null or have `count` elements. Each start and each
+///   end is null or has the number of bytes in its element of `starts_bytes` or `ends_bytes`.
+/// - `see` is null, or a function that meets the requirements of `forrest_see_in`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_multi_scan(
+    db: *const Db,
+    starts: *const *const c_void,
+    starts_bytes: *const usize,
+    ends: *const *const c_void,
+    ends_bytes: *const usize,
+    count: usize,
+    limit: usize,
+    keys_only: bool,
+    see: SeeIn,
+    context: *mut c_void,
+) -> i32 {
+    guard(|| {
+        let see = see.ok_or_else(|| Failure::invalid("the function of the scan is null"))?;
+        // SAFETY: the arrays are null or have `count` elements, each of which is null or has as many readable bytes as
+        // its length says, as the Safety section demands.
+        let (starts, ends) = unsafe {
+            (many(key, starts, starts_bytes, count)?, many(argument::end, ends, ends_bytes, count)?)
+        };
+        let ranges = starts.into_iter().zip(ends);
+        let ranges: Vec<_> = ranges.map(|(start, end)| (Bound::Included(start), before(end))).collect();
+        // The scan does not hold the handle's lock, because `see` may close the handle.
+        let view = Db::of(db)?.view().clone();
+        let show = |range: usize, key: &[u8], value: &[u8]| {
+            let (value, value_bytes) = (value.as_ptr().cast(), value.len());
+            // SAFETY: `see` meets the requirements of `forrest_see_in`, as the Safety section demands. `key` and
+            // `value` have the lengths that it gets.
+            let goes_on = unsafe { see(context, range, key.as_ptr().cast(), key.len(), value, value_bytes) };
+            if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        if keys_only {
+            view.multi_scan_keys(&ranges, limit, |range, key| show(range, key, &[]))?;
+        } else {
+            view.multi_scan(&ranges, limit, show)?;
+        }
+        Ok(FORREST_OK)
+    })
+}
+
+/// Checks for each of many prefixes whether there is a key that begins with it, and sets the elements of `exist`. The
+/// waits for the device overlap, as those of `forrest_multi_scan`. If the call fails, all are false. Errors as of
+/// `forrest_get`.
+///
+/// # Safety
+/// - `prefixes` and `prefixes_bytes` are each null or have `count` elements. Each prefix is null or has the number of
+///   bytes in its element of `prefixes_bytes`.
+/// - `exist` is null or has `count` writable elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_prefixes_exist(
+    db: *const Db,
+    prefixes: *const *const c_void,
+    prefixes_bytes: *const usize,
+    count: usize,
+    exist: *mut bool,
+) -> i32 {
+    guard(|| {
+        if count > 0 && exist.is_null() {
+            return Err(Failure::invalid("the array of results is null"));
+        }
+        // SAFETY: the arrays are null or have `count` elements, each of which is null or has as many readable bytes as
+        // its length says, as the Safety section demands.
+        let prefixes = unsafe { many(key, prefixes, prefixes_bytes, count) };
+        // A count beyond the limit writes nothing.
+        if count <= isize::MAX as usize / size_of::<usize>() {
+            // SAFETY: `exist` is not null, checked above, or `count` is 0. It has `count` writable elements.
+            (0..count).for_each(|at| unsafe { exist.add(at).write(false) });
+        }
+        for (at, is_there) in Db::of(db)?.view().prefixes_exist(&prefixes?)?.into_iter().enumerate() {
+            // SAFETY: as above; there are as many results as prefixes.
+            unsafe { exist.add(at).write(is_there) };
+        }
+        Ok(FORREST_OK)
+    })
+}
+
 /// The function that a scan calls with each pair, and with the `context` of the scan. It returns true to
 /// continue, false to end the scan. It must not keep a pointer to the key or value, and must return normally,
 /// not by an exception or `longjmp`. It may call this library, and should be short.

@@ -209,7 +209,7 @@ pub(crate) enum StoreCommand {
     Scan(ScanArgs),
     /// Print how many keys a range holds
     #[command(after_help = help::COUNT)]
-    Count(Bounds),
+    Count(CountArgs),
     /// List the keyspaces and how many keys each holds
     #[command(after_help = help::KEYSPACES)]
     Keyspaces,
@@ -371,6 +371,15 @@ pub(crate) struct Bounds {
     /// Keys before this one, itself not included
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) to: Option<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CountArgs {
+    #[command(flatten)]
+    pub(crate) bounds: Bounds,
+    /// Print about how many keys there are, and their bytes, without reading them
+    #[arg(long)]
+    pub(crate) approximate: bool,
 }
 
 #[derive(Debug, Args)]

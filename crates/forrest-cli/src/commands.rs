@@ -1,8 +1,8 @@
 //! The commands on a store: each takes its arguments and a [`Session`], and prints its answer.
 
 use crate::args::{
-    AddArgs, Bounds, CasArgs, DeleteArgs, DeleteRangeArgs, DumpArgs, GetArgs, LoadArgs, ScanArgs, SetArgs,
-    ShellArgs, StoreCommand, Then, ThenCommand,
+    AddArgs, Bounds, CasArgs, CountArgs, DeleteArgs, DeleteRangeArgs, DumpArgs, GetArgs, LoadArgs, ScanArgs,
+    SetArgs, ShellArgs, StoreCommand, Then, ThenCommand,
 };
 use crate::codec::{self, Format, Shown, text};
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use crate::load::Refused;
 use crate::session::{Answer, Session};
 use crate::{dump, interrupt, load, stat, term, verify};
 use clap::Parser;
-use forrest::{Op, Outcome, Swap};
+use forrest::{Approximate, Op, Outcome, Swap};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::ops::Bound;
@@ -37,7 +37,7 @@ pub(crate) fn run_on_store(
         StoreCommand::Delete(args) => delete(session, &args),
         StoreCommand::DeleteRange(args) => delete_range(session, &args),
         StoreCommand::Scan(args) => scan(session, &args),
-        StoreCommand::Count(bounds) => count(session, &bounds),
+        StoreCommand::Count(args) => count(session, &args),
         StoreCommand::Keyspaces => keyspaces(session),
         StoreCommand::Load(args) => return load_files(session, args),
         StoreCommand::Dump(DumpArgs { file }) => {
@@ -194,11 +194,32 @@ fn range(session: &Session, bounds: &Bounds) -> Result<KeyBounds, Failure> {
 fn scan(session: &mut Session, args: &ScanArgs) -> Result<Answer, Failure> {
     let range = session.space.range(range(session, &args.bounds)?);
     let limit = args.limit.unwrap_or(u64::MAX);
-    if args.reverse {
-        print_pairs(session, range.rev(), limit, args)
-    } else {
-        print_pairs(session, range, limit, args)
+    match (args.keys, args.reverse) {
+        (true, false) => print_keys(session, range.keys(), limit),
+        (true, true) => print_keys(session, range.keys().rev(), limit),
+        (false, false) => print_pairs(session, range, limit, args),
+        (false, true) => print_pairs(session, range.rev(), limit, args),
     }
+}
+
+fn print_keys(
+    session: &mut Session,
+    keys: impl Iterator<Item = forrest::Result<forrest::Key>>,
+    limit: u64,
+) -> Result<Answer, Failure> {
+    let mut out = Vec::new();
+    let mut left = limit;
+    for key in keys {
+        interrupt::check()?;
+        let Some(less) = left.checked_sub(1) else { break };
+        left = less;
+        let key = key?;
+        out.clear();
+        session.format.check_pair(&key, b"")?;
+        session.format.write_key_line(&key, &mut out);
+        session.write(&out)?;
+    }
+    Ok(Answer::Done)
 }
 
 fn print_pairs(
@@ -215,26 +236,30 @@ fn print_pairs(
         left = less;
         let entry = entry?;
         out.clear();
-        if args.keys {
-            session.format.check_pair(entry.key(), b"")?;
-            session.format.write_key_line(entry.key(), &mut out);
-        } else {
-            let value = entry.value()?;
-            session.format.check_pair(entry.key(), &value)?;
-            let value = Shown::new(&value, args.int);
-            match args.values {
-                true => session.format.write_value_line(entry.key(), value, &mut out),
-                false => session.format.write_pair(None, entry.key(), value, &mut out),
-            }
+        let value = entry.value()?;
+        session.format.check_pair(entry.key(), &value)?;
+        let value = Shown::new(&value, args.int);
+        match args.values {
+            true => session.format.write_value_line(entry.key(), value, &mut out),
+            false => session.format.write_pair(None, entry.key(), value, &mut out),
         }
         session.write(&out)?;
     }
     Ok(Answer::Done)
 }
 
-fn count(session: &mut Session, bounds: &Bounds) -> Result<Answer, Failure> {
-    let count = session.space.count(range(session, bounds)?)?;
-    print_count(session, count)?;
+fn count(session: &mut Session, args: &CountArgs) -> Result<Answer, Failure> {
+    let range = range(session, &args.bounds)?;
+    if args.approximate {
+        let Approximate { keys, bytes } = session.space.approximate(range)?;
+        match session.format {
+            Format::Jsonl => session.line(format_args!("{{\"count\": {keys}, \"bytes\": {bytes}}}"))?,
+            _ => session.line(format_args!("{keys}\t{bytes}"))?,
+        }
+    } else {
+        let count = session.space.count(range)?;
+        print_count(session, count)?;
+    }
     Ok(Answer::Done)
 }
 

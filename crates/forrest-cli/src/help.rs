@@ -97,7 +97,8 @@ Examples:
 pub(crate) const COUNT: &str = "\
 Examples:
   forrest --load in.txt count
-  forrest --load in.txt count --from a --to c";
+  forrest --load in.txt count --from a --to c
+  forrest --load in.txt count --approximate";
 
 pub(crate) const KEYSPACES: &str = "\
 Examples:

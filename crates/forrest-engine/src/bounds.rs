@@ -25,6 +25,9 @@ pub trait KeyRange: sealed::Sealed {
     fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>);
 }
 
+/// Where a range of keys starts and ends.
+pub type KeyBounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
+
 mod sealed {
     pub trait Sealed {}
 }

@@ -23,6 +23,7 @@ pub struct Chunk {
     /// Bytes in the buffer, and bytes of shared values, at which it is full.
     copied_max: usize,
     shared_max: usize,
+    keys_only: bool,
 }
 
 /// Where a refill of an iteration ended.
@@ -84,6 +85,17 @@ impl Chunk {
     #[inline]
     pub fn limit_bytes(&mut self, copied: usize, shared: usize) {
         (self.copied_max, self.shared_max) = (copied, shared);
+    }
+
+    /// From now on an engine fills it with keys alone, each added with an empty value.
+    pub fn set_keys_only(&mut self) {
+        self.keys_only = true;
+    }
+
+    /// Whether it is filled with keys alone.
+    #[inline]
+    pub fn is_keys_only(&self) -> bool {
+        self.keys_only
     }
 
     /// The number of pairs that it was made for.

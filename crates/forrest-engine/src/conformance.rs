@@ -7,6 +7,7 @@
 //! ([`Store::capabilities`]) are not tested; instead the engine must return an `Unsupported` error for them.
 //! Keys are short and few, so that operations meet. A failure names the seed and the step.
 
+use crate::bounds::KeyBounds;
 use crate::chunk::{Chunk, Filled, Goto};
 use crate::contract::{Cursor, Keyspace, Snapshot, Store, View};
 use crate::error::{ErrorKind, Result};
@@ -342,16 +343,74 @@ fn compare<V: View>(
         };
         view.scan(borrowed(), direction, see).expect("scan");
         assert_eq!(seen, inside, "{at}: scan {direction:?} {bounds:?}");
-        assert_eq!(filled(view, bounds, direction, pairs), inside, "{at}: fill {direction:?} {bounds:?}");
+        let filled = |keys_only| filled(view, bounds, direction, pairs, keys_only);
+        assert_eq!(filled(false), inside, "{at}: fill {direction:?} {bounds:?}");
+        let keys: Vec<Pair> = inside.iter().map(|(key, _)| (key.clone(), Vec::new())).collect();
+        assert_eq!(filled(true), keys, "{at}: fill with keys {direction:?} {bounds:?}");
+        let mut seen: Vec<Pair> = Vec::new();
+        let see = |key: &[u8]| {
+            seen.push((key.to_vec(), Vec::new()));
+            ControlFlow::Continue(())
+        };
+        view.scan_keys(borrowed(), direction, see).expect("scan_keys");
+        assert_eq!(seen, keys, "{at}: scan_keys {direction:?} {bounds:?}");
         inside.reverse();
     }
-    walk(view, map, key, moves, at);
+    walk(view, map, key, moves, false, at);
+    walk(view, map, key, moves, true, at);
+    let ranges =
+        [borrowed(), (Bound::Included(key), Bound::Unbounded), (Bound::Unbounded, Bound::Excluded(key))];
+    scan_several(view, map, &ranges, pairs, at);
+    match (view.approximate(lower, upper), view.approximate(Bound::Unbounded, Bound::Unbounded)) {
+        (Ok(part), Ok(all)) => {
+            assert!(part.keys <= all.keys && part.bytes <= all.bytes, "{at}: {part:?} of {all:?}");
+        }
+        (part, _) => {
+            let refused = part.expect_err("both or none");
+            assert_eq!(refused.kind(), ErrorKind::Unsupported, "{at}: {refused}");
+        }
+    }
 }
 
-/// All pairs of a range, fetched in refills.
-fn filled<V: View>(view: &V, bounds: &Bounds, direction: Direction, pairs: usize) -> Vec<Pair> {
+/// Scans the ranges, each many times, so that they are more than what an engine scans at once.
+fn scan_several<V: View>(view: &V, map: &Map, ranges: &[KeyBounds<'_>], limit: usize, at: &str) {
+    let ranges: Vec<_> = ranges.iter().cycle().take(11 * ranges.len()).copied().collect();
+    let mut expected = Vec::new();
+    for (number, (lower, upper)) in ranges.iter().enumerate() {
+        let bounds = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
+        let inside = map.iter().filter(|(key, _)| is_in(key, &bounds));
+        expected.extend(inside.take(limit).map(|(key, value)| (number, key.clone(), value.clone())));
+    }
+    for keys_only in [false, true] {
+        for most in [expected.len() + 1, expected.len().div_ceil(2)] {
+            let mut seen = Vec::new();
+            let see = |number: usize, key: &[u8], value: &[u8]| {
+                seen.push((number, key.to_vec(), value.to_vec()));
+                if seen.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            view.multi_scan(&ranges, limit, keys_only, see).expect("multi_scan");
+            let mut expected = expected[..most.min(expected.len())].to_vec();
+            if keys_only {
+                expected.iter_mut().for_each(|(_, _, value)| value.clear());
+            }
+            assert_eq!(seen, expected, "{at}: multi_scan of {ranges:?}, {limit} of each");
+        }
+    }
+}
+
+/// All pairs of a range, or its keys with empty values, fetched in refills.
+fn filled<V: View>(
+    view: &V,
+    bounds: &Bounds,
+    direction: Direction,
+    pairs: usize,
+    keys_only: bool,
+) -> Vec<Pair> {
     let (mut lower, mut upper) = bounds.clone();
     let (mut chunk, mut resume, mut all) = (Chunk::default(), V::Resume::default(), Vec::new());
+    if keys_only {
+        chunk.set_keys_only();
+    }
     loop {
         chunk.clear(pairs);
         let within = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
@@ -370,8 +429,11 @@ fn filled<V: View>(view: &V, bounds: &Bounds, direction: Direction, pairs: usize
 }
 
 /// Moves a cursor.
-fn walk<V: View>(view: &V, map: &Map, key: &[u8], moves: &[usize], at: &str) {
+fn walk<V: View>(view: &V, map: &Map, key: &[u8], moves: &[usize], keys_only: bool, at: &str) {
     let mut cursor = view.cursor();
+    if keys_only {
+        cursor.keys_only();
+    }
     assert_eq!((cursor.key(), cursor.value()), (None, None), "{at}: a new cursor is at no pair");
     let mut place: Option<Vec<u8>> = None;
     for (number, kind) in moves.iter().enumerate() {
@@ -397,7 +459,8 @@ fn walk<V: View>(view: &V, map: &Map, key: &[u8], moves: &[usize], at: &str) {
             cursor.park();
         }
         assert_eq!(cursor.key(), expected.as_deref(), "{at}: move {number} of {moves:?}");
-        let value = expected.as_ref().and_then(|key| map.get(key)).map(Vec::as_slice);
+        let value = expected.as_ref().and_then(|key| map.get(key));
+        let value = value.map(|value| if keys_only { &[][..] } else { value });
         assert_eq!(cursor.value().as_deref(), value, "{at}: move {number} of {moves:?}");
         place = expected;
     }

@@ -4,13 +4,14 @@
 //! inlined. Handles ([`Store`], [`Keyspace`], [`View`], [`Snapshot`]) are cheap to clone and may be used by
 //! several threads at once. Dropping the last handle of a store closes it.
 
+use crate::bounds::KeyBounds;
 use crate::chunk::{Chunk, Filled, Goto};
 use crate::error::{Error, Result};
 use crate::ingest::Ingest;
 use crate::metrics::Metrics;
 use crate::op::{Op, Outcome, Written};
 use crate::options::{Compression, Durability, OptionChanges};
-use crate::stats::{Capabilities, Stats};
+use crate::stats::{Approximate, Capabilities, Stats};
 use forrest_index::{Direction, Value};
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
@@ -286,6 +287,44 @@ pub trait View: Clone + Send + Sync + 'static {
         see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<()>;
 
+    /// As [`scan`](View::scan), with the keys alone. What values cost to read is saved.
+    ///
+    /// # Errors
+    /// See [`View`].
+    fn scan_keys(
+        &self,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        mut see: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.scan(bounds, direction, |key, _| see(key))
+    }
+
+    /// Passes at most `limit` pairs of each range to `see`, in ascending order, with the number of the range. The
+    /// ranges come in their order. `see` ends the call by breaking. With `keys_only` all values are empty. An engine
+    /// overlaps the waits of a limited number of ranges.
+    ///
+    /// # Errors
+    /// See [`View`]. `see` may have had pairs before.
+    fn multi_scan(
+        &self,
+        ranges: &[KeyBounds<'_>],
+        limit: usize,
+        keys_only: bool,
+        see: impl FnMut(usize, &[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        one_by_one(self, ranges, limit, keys_only, see)
+    }
+
+    /// The number of keys in a range and their bytes, about, in time that does not grow with them.
+    ///
+    /// # Errors
+    /// See [`View`]; `Unsupported` if the engine cannot do that.
+    fn approximate(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<Approximate> {
+        let _ = (lower, upper);
+        Err(Error::unsupported("an approximate count: the engine of this home has no call for it"))
+    }
+
     /// Fills an empty chunk with pairs of a range, from the end that `direction` starts at, until it is full. `resume`
     /// is what the last call for the same end of the same range left, or its default.
     ///
@@ -308,6 +347,39 @@ pub trait View: Clone + Send + Sync + 'static {
     fn cursor(&self) -> Self::Cursor;
 }
 
+/// Scans ranges one after the other, for [`View::multi_scan`].
+///
+/// # Errors
+/// Those of the view.
+pub fn one_by_one<V: View>(
+    view: &V,
+    ranges: &[KeyBounds<'_>],
+    limit: usize,
+    keys_only: bool,
+    mut see: impl FnMut(usize, &[u8], &[u8]) -> ControlFlow<()>,
+) -> Result<()> {
+    if limit == 0 {
+        return Ok(());
+    }
+    for (number, &range) in ranges.iter().enumerate() {
+        let (mut shown, mut flow) = (0, ControlFlow::Continue(()));
+        let mut show = |key: &[u8], value: &[u8]| {
+            shown += 1;
+            flow = see(number, key, value);
+            if shown == limit { ControlFlow::Break(()) } else { flow }
+        };
+        if keys_only {
+            view.scan_keys(range, Direction::Forward, |key| show(key, &[]))?;
+        } else {
+            view.scan(range, Direction::Forward, show)?;
+        }
+        if flow.is_break() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
 /// A position in a [`View`]: at a pair, or at none.
 pub trait Cursor: Send + Sync {
     /// Moves the cursor. True if there is a pair there.
@@ -315,6 +387,9 @@ pub trait Cursor: Send + Sync {
     /// # Errors
     /// See [`View`]. After an error the cursor has not moved, or is at no pair.
     fn goto(&mut self, goto: Goto<'_>) -> Result<bool>;
+
+    /// From the next move on it reads no values: all are empty.
+    fn keys_only(&mut self);
 
     /// Frees everything but the pair. The next move seeks its place again.
     fn park(&mut self);

@@ -13,7 +13,7 @@
 //! | pairs.rs | pairs as one byte string, and the comparison of a range with them |
 //! | bounds.rs | [`KeyRange`], [`prefix_end`] |
 //! | options.rs | [`Options`], [`Durability`], [`Compression`] |
-//! | stats.rs | [`Stats`], [`Capabilities`] |
+//! | stats.rs | [`Stats`], [`Approximate`], [`Capabilities`] |
 //! | error.rs | [`Error`] |
 //!
 //! A module uses only those below it. With the feature `conformance` there is also `conformance`: tests that every
@@ -40,9 +40,9 @@ pub mod pairs;
 pub mod spans;
 pub mod stats;
 
-pub use bounds::{KeyRange, prefix_end};
+pub use bounds::{KeyBounds, KeyRange, prefix_end};
 pub use chunk::{Chunk, Filled, Goto};
-pub use contract::{Cursor, Keyspace, NoSnapshot, Snapshot, Store, View};
+pub use contract::{Cursor, Keyspace, NoSnapshot, Snapshot, Store, View, one_by_one};
 pub use error::{Error, ErrorKind, Result};
 pub use forrest_index::{Direction, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use ingest::Ingest;
@@ -52,4 +52,4 @@ pub use options::{
     Compression, DEFAULT_KEYSPACE, Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, Numa, OptionChanges,
     Options, Pages,
 };
-pub use stats::{Capabilities, Capability, Stats};
+pub use stats::{Approximate, Capabilities, Capability, Stats};

@@ -1,4 +1,5 @@
-//! [`Stats`]: content and cost of a store; [`Capabilities`]: features of its home. Both print as tables.
+//! [`Stats`]: content and cost of a store; [`Capabilities`]: features of its home. Both print as tables. And
+//! [`Approximate`]: what a range has, about.
 
 use std::fmt;
 
@@ -117,6 +118,16 @@ fn thousands(value: u64) -> String {
     out
 }
 
+/// What a range of keys has, about. `View::approximate` of the API says how far it may be off.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Approximate {
+    /// Number of keys.
+    pub keys: u64,
+    /// Bytes that they and their values take: on disk in tables, after compression, with replaced and deleted pairs
+    /// that are still there, and beside these in memtables; in memory without the overhead of nodes.
+    pub bytes: u64,
+}
+
 /// A feature that a home may have.
 ///
 /// ```
@@ -160,11 +171,13 @@ pub enum Capability {
     Compression,
     /// `Db::metrics`, and events for a listener.
     Metrics,
+    /// `View::approximate`.
+    Approximate,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Capability; 14] = [
+    pub const ALL: [Capability; 15] = [
         Capability::Iteration,
         Capability::Batches,
         Capability::Snapshots,
@@ -179,6 +192,7 @@ impl Capability {
         Capability::Ingest,
         Capability::Compression,
         Capability::Metrics,
+        Capability::Approximate,
     ];
 
     /// Its description in words.
@@ -198,6 +212,7 @@ impl Capability {
             Capability::Ingest => "ingest of sorted pairs",
             Capability::Compression => "compressed tables",
             Capability::Metrics => "metrics and events",
+            Capability::Approximate => "approximate counts",
         }
     }
 }

@@ -36,6 +36,7 @@ pub struct Cursor {
     run_len: usize,
     /// The length of the first run of a jump.
     run_first: usize,
+    keys_only: bool,
 }
 
 impl Reader {
@@ -54,13 +55,19 @@ impl Reader {
             at: 0,
             run_len: RUN_FIRST,
             run_first: pairs.clamp(1, RUN_MAX),
+            keys_only: false,
         }
     }
 }
 
 impl Cursor {
+    /// From the next move that reads on, it copies no values: they are empty.
+    pub fn keys_only(&mut self) {
+        self.keys_only = true;
+    }
+
     fn read(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, direction: Direction) -> bool {
-        let Cursor { reader, bytes, pairs, run_len, .. } = self;
+        let Cursor { reader, bytes, pairs, run_len, keys_only, .. } = self;
         bytes.clear();
         pairs.clear();
         pairs.reserve(*run_len);
@@ -72,7 +79,9 @@ impl Cursor {
             }
             bytes.extend_from_slice(key);
             let key = start..bytes.len();
-            let value = if value.is_shared() {
+            let value = if *keys_only {
+                Held::Inline(key.end..key.end)
+            } else if value.is_shared() {
                 Held::Shared(value.to_value())
             } else {
                 bytes.extend_from_slice(&value);

@@ -13,6 +13,7 @@ mod effect;
 mod epoch;
 mod eras;
 mod error;
+mod estimate;
 mod gate;
 mod hash;
 mod index;

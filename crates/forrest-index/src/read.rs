@@ -53,24 +53,46 @@ impl Reader {
         }
     }
 
+    /// Prefetches what scans that begin at these keys will touch first. The memory accesses of several keys overlap.
+    pub fn fetch_many<K: AsRef<[u8]>>(&self, keys: &[K]) {
+        keys.chunks(SIDE_BY_SIDE).for_each(|keys| self.reach(keys, |_| 0, |_| ()));
+    }
+
     #[inline(always)]
     fn get_group<K: AsRef<[u8]>>(&self, keys: &[K], mut see: impl FnMut(usize, Option<Found<'_>>)) {
+        self.reach(keys, hash::hash, |all| match all {
+            None => (0..keys.len()).for_each(|i| see(i, None)),
+            Some(all) => {
+                for (i, at) in all.iter().enumerate() {
+                    see(
+                        i,
+                        descent::find_in(Leaf::new(at.node), at.share, &at.key, at.hash).and_then(Found::of),
+                    );
+                }
+            }
+        });
+    }
+
+    /// Descends with up to [`SIDE_BY_SIDE`] keys at once, and passes their places to `then`; none if there is no tree.
+    #[inline(always)]
+    fn reach<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        hash: impl Fn(&[u8]) -> u64,
+        then: impl FnOnce(Option<&[At<'_, '_>]>),
+    ) {
         let guard = epoch::pin();
-        let Some(root) = self.root() else {
-            return (0..keys.len()).for_each(|i| see(i, None));
-        };
+        let Some(root) = self.root() else { return then(None) };
         let node = self.tree.node(root, &guard);
         let blank = At { key: Key::new(&[]), hash: 0, share: Share::HALF, node };
         let mut all = [blank; SIDE_BY_SIDE];
         let all = &mut all[..keys.len()];
         for (at, key) in all.iter_mut().zip(keys) {
             let key = key.as_ref();
-            (at.key, at.hash) = (Key::new(key), hash::hash(key));
+            (at.key, at.hash) = (Key::new(key), hash(key));
         }
         descend_all(&self.tree, root, all, &guard);
-        for (i, at) in all.iter().enumerate() {
-            see(i, descent::find_in(Leaf::new(at.node), at.share, &at.key, at.hash).and_then(Found::of));
-        }
+        then(Some(all));
     }
 }
 

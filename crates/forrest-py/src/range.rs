@@ -6,7 +6,7 @@
 use crate::argument::KeyRange;
 use crate::failure::Failure;
 use crate::scope::Part;
-use forrest::{Entry, View};
+use forrest::{Entry, Key, View};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -25,14 +25,46 @@ const BYTES_MAX: usize = 256 << 10;
 /// or may not return a key that is added or removed meanwhile.
 #[pyclass(module = "forrest", frozen, generic)]
 pub(crate) struct Range {
-    source: Part<Mutex<forrest::Range>>,
+    source: Part<Mutex<Source>>,
     reverse: bool,
-    keys_only: bool,
     fetched: Mutex<Fetched>,
 }
 
+/// The library's iteration, over pairs or keys.
+enum Source {
+    Pairs(forrest::Range),
+    Keys(forrest::Keys),
+}
+
+/// What it returns.
+enum Item {
+    Pair(Entry),
+    Key(Key),
+}
+
+impl Source {
+    fn next(&mut self, reverse: bool) -> Option<forrest::Result<Item>> {
+        match (self, reverse) {
+            (Source::Pairs(range), false) => range.next().map(|pair| pair.map(Item::Pair)),
+            (Source::Pairs(range), true) => range.next_back().map(|pair| pair.map(Item::Pair)),
+            (Source::Keys(keys), false) => keys.next().map(|key| key.map(Item::Key)),
+            (Source::Keys(keys), true) => keys.next_back().map(|key| key.map(Item::Key)),
+        }
+    }
+}
+
+impl Item {
+    /// Bytes of it.
+    fn bytes(&self) -> forrest::Result<usize> {
+        Ok(match self {
+            Item::Pair(entry) => entry.key().len() + entry.value_bytes()?.len(),
+            Item::Key(key) => key.len(),
+        })
+    }
+}
+
 struct Fetched {
-    entries: vec::IntoIter<Entry>,
+    entries: vec::IntoIter<Item>,
     /// The failure that ended the fetch, raised after the entries.
     failure: Option<Failure>,
     pairs: usize,
@@ -47,15 +79,18 @@ impl Range {
         reverse: bool,
         keys_only: bool,
     ) -> PyResult<Range> {
-        let range = view.at_once(py, |view| Ok(view.range(bounds)))?;
-        let source = Part::new(view.scope(), Mutex::new(range)).map_err(|failure| failure.raise(py))?;
+        let source = view.at_once(py, |view| {
+            let range = view.range(bounds);
+            Ok(if keys_only { Source::Keys(range.keys()) } else { Source::Pairs(range) })
+        })?;
+        let source = Part::new(view.scope(), Mutex::new(source)).map_err(|failure| failure.raise(py))?;
         let fetched = Fetched { entries: Vec::new().into_iter(), failure: None, pairs: PAIRS_FIRST };
-        Ok(Range { source, reverse, keys_only, fetched: Mutex::new(fetched) })
+        Ok(Range { source, reverse, fetched: Mutex::new(fetched) })
     }
 }
 
 impl Fetched {
-    fn fetch(&mut self, py: Python<'_>, source: &Part<Mutex<forrest::Range>>, reverse: bool) -> PyResult<()> {
+    fn fetch(&mut self, py: Python<'_>, source: &Part<Mutex<Source>>, reverse: bool) -> PyResult<()> {
         let pairs = self.pairs;
         self.pairs = (pairs * PAIRS_GROWTH).min(PAIRS_MAX);
         let (entries, failure) = source.detached(py, |range| {
@@ -63,9 +98,8 @@ impl Fetched {
             let mut entries = Vec::new();
             let mut bytes = 0;
             while entries.len() < pairs && bytes < BYTES_MAX {
-                let next = if reverse { range.next_back() } else { range.next() };
-                let sized = |entry: Entry| Ok((entry.key().len() + entry.value_bytes()?.len(), entry));
-                match next.map(|entry| entry.and_then(sized)) {
+                let sized = |entry: Item| Ok((entry.bytes()?, entry));
+                match range.next(reverse).map(|entry| entry.and_then(sized)) {
                     None => break,
                     Some(Err(error)) => return Ok((entries, Some(Failure::from(error)))),
                     Some(Ok((more, entry))) => {
@@ -100,12 +134,12 @@ impl Range {
         let Some(entry) = fetched.entries.next() else {
             return fetched.failure.take().map_or(Ok(None), |failure| Err(failure.raise(py)));
         };
-        let key = PyBytes::new(py, entry.key());
-        if self.keys_only {
-            return Ok(Some(key.into_any()));
-        }
+        let entry = match entry {
+            Item::Key(key) => return Ok(Some(PyBytes::new(py, &key).into_any())),
+            Item::Pair(entry) => entry,
+        };
         let value = entry.value_bytes().map_err(|error| Failure::from(error).raise(py))?;
-        Ok(Some(PyTuple::new(py, [key, PyBytes::new(py, value)])?.into_any()))
+        Ok(Some(PyTuple::new(py, [PyBytes::new(py, entry.key()), PyBytes::new(py, value)])?.into_any()))
     }
 
     fn __reduce__(&self) -> PyResult<()> {

@@ -182,6 +182,20 @@ def test_an_error_in_the_middle_says_where(db: forrest.Db) -> None:
     assert b"a" in db
 
 
+def test_many_ranges(db: forrest.Db) -> None:
+    for key in (b"a1", b"a2", b"a3", b"b1"):
+        db[key] = key[:1]
+    ranges = [(b"a", b"b"), (b"b", None), (b"c", b"b"), (None, b"a2")]
+    pairs = db.multi_scan(ranges, 2)
+    assert pairs == [[(b"a1", b"a"), (b"a2", b"a")], [(b"b1", b"b")], [], [(b"a1", b"a")]]
+    keys = db.multi_scan(ranges * 200, 2, keys_only=True)
+    assert keys == [[key for key, _ in one] for one in pairs] * 200
+    assert db.multi_scan([], 1) == [] and db.multi_scan(ranges, 0) == [[]] * 4
+    assert db.prefixes_exist([b"a", b"x", b""]) == [True, False, True]
+    assert list(db.range(keys_only=True, reverse=True)) == [b"b1", b"a3", b"a2", b"a1"]
+    assert db.approximate(b"a", b"b") == (3, 9) and db.approximate(prefix=b"x") == (0, 0)
+
+
 def test_counters(db: forrest.Db) -> None:
     assert db.add(b"visits", 3) == 3 and db.add(b"visits", -5) == -2
     assert int.from_bytes(db[b"visits"], signed=True) == -2

@@ -1,14 +1,14 @@
-//! [`Range`] and [`Cursor`]: iteration and navigation in key order.
+//! [`Range`], [`Keys`] and [`Cursor`]: iteration and navigation in key order.
 //!
 //! Both own what they need, so they can outlive the handle that they came from and move between threads.
 //! Between two calls neither holds anything that another thread could wait for.
 
 use crate::engine;
 use forrest_engine::op::check_key;
-use forrest_engine::{Chunk, Cursor as _, Direction, Filled, Goto, Result, Value, View as _};
+use forrest_engine::{Chunk, Cursor as _, Direction, Error, Filled, Goto, Result, Value, View as _};
 use std::fmt;
 use std::iter::FusedIterator;
-use std::ops::Bound;
+use std::ops::{Bound, Deref};
 use std::sync::Arc;
 
 /// Maximum number of pairs of a refill.
@@ -66,6 +66,7 @@ struct Fetched {
     /// Number of pairs that refills were made for so far.
     pairs: usize,
     resume: engine::Resume,
+    keys_only: bool,
 }
 
 /// The least round number (1, 2, 5, 10, 20, 50, and so on) that is not less. Most programs that take a limited number
@@ -84,7 +85,8 @@ fn round(number: usize) -> usize {
 
 impl Fetched {
     fn new((goal, growth): (usize, usize)) -> Fetched {
-        Fetched { chunk: None, from: 0, to: 0, goal, growth, pairs: 0, resume: engine::Resume::default() }
+        let resume = engine::Resume::default();
+        Fetched { chunk: None, from: 0, to: 0, goal, growth, pairs: 0, resume, keys_only: false }
     }
 
     /// Takes the pair that was fetched first.
@@ -123,6 +125,9 @@ impl Fetched {
         let filling = Arc::get_mut(&mut chunk).expect("nobody else has it");
         let pairs = self.goal.saturating_sub(self.pairs).clamp(1, CHUNK_PAIRS_MAX);
         filling.clear(pairs);
+        if self.keys_only {
+            filling.set_keys_only();
+        }
         let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
         let filled = view.fill(filling, &mut self.resume, (lower, upper), direction)?;
         self.to = chunk.len();
@@ -154,6 +159,22 @@ impl Range {
 }
 
 impl Range {
+    /// The keys alone. From the next refill on, values are not copied, and on disk pages that have only values are not
+    /// read. In the kernel, values are passed to this process all the same.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("ash", "1")?;
+    /// db.set("oak", "2")?;
+    /// let keys = db.range(..).keys().rev().collect::<forrest::Result<Vec<_>>>()?;
+    /// assert_eq!(keys, [b"oak", b"ash"]);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn keys(mut self) -> Keys {
+        (self.front.keys_only, self.back.keys_only) = (true, true);
+        Keys(self)
+    }
+
     /// Sets the number of pairs of the first refill, for callers that know how many they need.
     pub(crate) fn fetching(mut self, pairs: usize) -> Range {
         (self.front.goal, self.back.goal) = (pairs, pairs);
@@ -222,6 +243,65 @@ impl fmt::Debug for Range {
             .field("lower", &self.lower)
             .field("upper", &self.upper)
             .finish_non_exhaustive()
+    }
+}
+
+/// An iterator over the keys of a range in their order, from both ends: a [`Range`] that reads no values.
+pub struct Keys(Range);
+
+impl Iterator for Keys {
+    type Item = Result<Key>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<Key>> {
+        self.0.next().map(|entry| entry.map(Key))
+    }
+}
+
+impl DoubleEndedIterator for Keys {
+    #[inline]
+    fn next_back(&mut self) -> Option<Result<Key>> {
+        self.0.next_back().map(|entry| entry.map(Key))
+    }
+}
+
+impl FusedIterator for Keys {}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Keys").field(&self.0).finish()
+    }
+}
+
+/// A key that an iteration returned. It keeps the whole chunk that it was fetched with in memory; to keep a key for
+/// long, copy it.
+#[derive(Clone)]
+pub struct Key(Entry);
+
+impl Deref for Key {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.0.key()
+    }
+}
+
+impl AsRef<[u8]> for Key {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl<B: AsRef<[u8]> + ?Sized> PartialEq<B> for Key {
+    fn eq(&self, other: &B) -> bool {
+        **self == *other.as_ref()
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key(b\"{}\")", self.escape_ascii())
     }
 }
 
@@ -299,40 +379,60 @@ impl fmt::Debug for Entry {
 /// assert_eq!(cursor.key(), None);
 /// # Ok::<(), forrest::Error>(())
 /// ```
-pub struct Cursor(engine::Cursor);
+pub struct Cursor {
+    cursor: engine::Cursor,
+    keys_only: bool,
+}
 
 impl Cursor {
     pub(crate) fn new(cursor: engine::Cursor) -> Cursor {
-        Cursor(cursor)
+        Cursor { cursor, keys_only: false }
+    }
+
+    /// A cursor that reads no values, as an iteration with [`Range::keys`]. [`value`](Cursor::value) then fails.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("oak", "Quercus robur")?;
+    /// let mut cursor = db.cursor().keys_only();
+    /// assert!(cursor.seek("a")?);
+    /// assert_eq!(cursor.key(), Some(&b"oak"[..]));
+    /// assert!(cursor.value().is_err());
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn keys_only(mut self) -> Cursor {
+        self.cursor.keys_only();
+        self.keys_only = true;
+        self
     }
 
     /// Moves to the first key at or after `key`. If there is none, returns false and stands at no pair.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         check_key(key.as_ref())?;
-        self.0.goto(Goto::Seek(key.as_ref()))
+        self.cursor.goto(Goto::Seek(key.as_ref()))
     }
 
     /// Moves to the last key at or before `key`. If there is none, returns false and stands at no pair.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         check_key(key.as_ref())?;
-        self.0.goto(Goto::SeekForPrev(key.as_ref()))
+        self.cursor.goto(Goto::SeekForPrev(key.as_ref()))
     }
 
     /// Moves to the first key. Returns false if there are no keys.
     pub fn first(&mut self) -> Result<bool> {
-        self.0.goto(Goto::First)
+        self.cursor.goto(Goto::First)
     }
 
     /// Moves to the last key. Returns false if there are no keys.
     pub fn last(&mut self) -> Result<bool> {
-        self.0.goto(Goto::Last)
+        self.cursor.goto(Goto::Last)
     }
 
     /// Moves to the next key. If there is none, returns false and stands at no pair. A cursor at no pair
     /// stays so.
     #[expect(clippy::should_implement_trait, reason = "a cursor moves both ways, an iterator does not")]
     pub fn next(&mut self) -> Result<bool> {
-        self.0.goto(Goto::Skip(1))
+        self.cursor.goto(Goto::Skip(1))
     }
 
     /// Moves `count` pairs forward, like `count` calls of [`next`](Cursor::next), but reads no values on the
@@ -351,7 +451,7 @@ impl Cursor {
     /// # Ok::<(), forrest::Error>(())
     /// ```
     pub fn skip(&mut self, count: u64) -> Result<bool> {
-        self.0.goto(Goto::Skip(count))
+        self.cursor.goto(Goto::Skip(count))
     }
 
     /// Releases everything that the cursor holds except its pair: on disk, the version that it reads, with
@@ -361,26 +461,29 @@ impl Cursor {
     /// A cursor that is not parked blocks neither writers nor compaction. Park cursors that stay unused for
     /// long between moves.
     pub fn park(&mut self) {
-        self.0.park();
+        self.cursor.park();
     }
 
     /// Moves to the previous key. If there is none, returns false and stands at no pair. A cursor at no pair
     /// stays so.
     pub fn prev(&mut self) -> Result<bool> {
-        self.0.goto(Goto::Prev)
+        self.cursor.goto(Goto::Prev)
     }
 
     /// The key at the cursor; `None` if it stands at no pair.
     pub fn key(&self) -> Option<&[u8]> {
-        self.0.key()
+        self.cursor.key()
     }
 
     /// The value at the cursor; `None` if it stands at no pair.
     ///
     /// # Errors
-    /// As [`Entry::value`].
+    /// As [`Entry::value`]; `InvalidArgument` after [`keys_only`](Cursor::keys_only).
     pub fn value(&self) -> Result<Option<Value>> {
-        Ok(self.0.value())
+        if self.keys_only {
+            return Err(Error::invalid("the value at a cursor that reads keys only"));
+        }
+        Ok(self.cursor.value())
     }
 }
 

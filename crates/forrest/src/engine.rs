@@ -305,6 +305,35 @@ macro_rules! homes {
                 }
             }
 
+            fn scan_keys(
+                &self,
+                bounds: (Bound<&[u8]>, Bound<&[u8]>),
+                direction: Direction,
+                see: impl FnMut(&[u8]) -> ControlFlow<()>,
+            ) -> Result<()> {
+                match self {
+                    $($(#[$if])* View::$home(view) => view.scan_keys(bounds, direction, see),)+
+                }
+            }
+
+            fn multi_scan(
+                &self,
+                ranges: &[KeyBounds<'_>],
+                limit: usize,
+                keys_only: bool,
+                see: impl FnMut(usize, &[u8], &[u8]) -> ControlFlow<()>,
+            ) -> Result<()> {
+                match self {
+                    $($(#[$if])* View::$home(view) => view.multi_scan(ranges, limit, keys_only, see),)+
+                }
+            }
+
+            fn approximate(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<Approximate> {
+                match self {
+                    $($(#[$if])* View::$home(view) => view.approximate(lower, upper),)+
+                }
+            }
+
             fn fill(
                 &self,
                 chunk: &mut Chunk,
@@ -340,6 +369,12 @@ macro_rules! homes {
             fn goto(&mut self, goto: Goto<'_>) -> Result<bool> {
                 match self {
                     $($(#[$if])* Cursor::$home(cursor) => cursor.goto(goto),)+
+                }
+            }
+
+            fn keys_only(&mut self) {
+                match self {
+                    $($(#[$if])* Cursor::$home(cursor) => cursor.keys_only(),)+
                 }
             }
 

@@ -92,7 +92,7 @@ mod view;
 pub use batch::{On, WriteBatch};
 pub use builder::{Builder, WriteOptions};
 pub use changes::OptionChanges;
-pub use cursor::{Cursor, Entry, Range};
+pub use cursor::{Cursor, Entry, Key, Keys, Range};
 pub use db::{Db, Snapshot};
 pub use draft::{Draft, DraftRange, RangeCursor};
 pub use forrest_engine::options::{
@@ -100,9 +100,10 @@ pub use forrest_engine::options::{
     DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES,
 };
 pub use forrest_engine::{
-    Capabilities, Capability, Compression, DEFAULT_KEYSPACE, Durability, Effect, Error, ErrorKind, Event,
-    Job, KeyRange, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES, Metrics, Numa, Op,
-    Outcome, Pages, Result, Stats, Swap, Value, Waits, Work, Written, line, pairs, prefix_end,
+    Approximate, Capabilities, Capability, Compression, DEFAULT_KEYSPACE, Durability, Effect, Error,
+    ErrorKind, Event, Job, KeyRange, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES,
+    Metrics, Numa, Op, Outcome, Pages, Result, Stats, Swap, Value, Waits, Work, Written, line, pairs,
+    prefix_end,
 };
 pub use ingest::Ingest;
 pub use keyspace::Keyspace;

@@ -11,8 +11,9 @@
 use forrest_engine::error::of_index;
 use forrest_engine::ingest::out_of_order;
 use forrest_engine::{
-    self as contract, Capabilities, Capability, Chunk, DEFAULT_KEYSPACE, Direction, Durability, Error,
-    ErrorKind, Filled, Goto, MAX_KEYSPACES, Op, Options, Outcome, Result, Stats, Swap, Value, Written,
+    self as contract, Approximate, Capabilities, Capability, Chunk, DEFAULT_KEYSPACE, Direction, Durability,
+    Error, ErrorKind, Filled, Goto, KeyBounds, MAX_KEYSPACES, Op, Options, Outcome, Result, Stats, Swap,
+    Value, Written,
 };
 use forrest_index::{self as index, Effect, Found};
 use std::collections::BTreeMap;
@@ -25,6 +26,9 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// Number of bytes of values shared with the store at which a refill stops. The chunk keeps these values
 /// alive even after the store has replaced them.
 const CHUNK_SHARED_BYTES: usize = 1 << 20;
+
+/// Number of ranges whose first leaves are fetched together.
+const SCANS_TOGETHER: usize = 16;
 
 /// Number of keys of a dropped keyspace that are removed in one step, while other writers wait.
 const REMOVED_AT_ONCE: usize = 10_000;
@@ -234,7 +238,7 @@ impl contract::Store for MemoryStore {
         use Capability as C;
         Capabilities::new(
             "memory:",
-            &[C::Iteration, C::Batches, C::Snapshots, C::Keyspaces, C::Checkpoint, C::Ingest],
+            &[C::Iteration, C::Batches, C::Snapshots, C::Keyspaces, C::Checkpoint, C::Ingest, C::Approximate],
         )
     }
 }
@@ -503,6 +507,40 @@ impl contract::View for MemoryView {
         self.check()
     }
 
+    fn multi_scan(
+        &self,
+        ranges: &[KeyBounds<'_>],
+        limit: usize,
+        keys_only: bool,
+        mut see: impl FnMut(usize, &[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut goes_on = true;
+        for (group, ranges) in ranges.chunks(SCANS_TOGETHER).enumerate() {
+            let mut starts = [&[][..]; SCANS_TOGETHER];
+            for (start, (lower, _)) in starts.iter_mut().zip(ranges) {
+                if let Bound::Included(key) | Bound::Excluded(key) = *lower {
+                    *start = key;
+                }
+            }
+            self.reader().fetch_many(&starts[..ranges.len()]);
+            contract::one_by_one(self, ranges, limit, keys_only, |number, key, value| {
+                let flow = see(group * SCANS_TOGETHER + number, key, value);
+                goes_on = flow.is_continue();
+                flow
+            })?;
+            if !goes_on {
+                break;
+            }
+        }
+        self.check()
+    }
+
+    fn approximate(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<Approximate> {
+        let (keys, bytes) = self.reader().estimate(lower, upper);
+        self.check()?;
+        Ok(Approximate { keys, bytes })
+    }
+
     fn fill(
         &self,
         chunk: &mut Chunk,
@@ -511,14 +549,21 @@ impl contract::View for MemoryView {
         direction: Direction,
     ) -> Result<Filled> {
         chunk.limit_bytes(CHUNK_BYTES, CHUNK_SHARED_BYTES);
-        self.reader().scan(lower, upper, direction, |key, value| {
-            if value.is_shared() {
-                chunk.push_shared(key, value.to_value());
-            } else {
-                chunk.push_copied(key, &value);
-            }
-            if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
+        if chunk.is_keys_only() {
+            self.reader().scan(lower, upper, direction, |key, _| {
+                chunk.push_copied(key, &[]);
+                if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+        } else {
+            self.reader().scan(lower, upper, direction, |key, value| {
+                if value.is_shared() {
+                    chunk.push_shared(key, value.to_value());
+                } else {
+                    chunk.push_copied(key, &value);
+                }
+                if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+        }
         self.check()?;
         Ok(if chunk.is_full() { Filled::More } else { Filled::End })
     }
@@ -550,6 +595,10 @@ impl contract::Cursor for MemoryCursor {
         };
         self.view.check()?;
         Ok(found)
+    }
+
+    fn keys_only(&mut self) {
+        self.cursor.keys_only();
     }
 
     fn park(&mut self) {

@@ -4,7 +4,7 @@ use crate::cursor::{Cursor, Entry, Range};
 use crate::engine;
 use forrest_engine::bounds::{clamp, prefix_end};
 use forrest_engine::op::check_key;
-use forrest_engine::{Direction, KeyRange, Result, Value, View as _};
+use forrest_engine::{Approximate, Direction, KeyRange, Result, Value, View as _};
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
@@ -180,6 +180,104 @@ impl View {
         self.0.scan(clamp(bounds.bounds()), Direction::Backward, see)
     }
 
+    /// Like [`scan`](View::scan), with the keys alone. It saves what values cost, as [`Range::keys`] does.
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("ash", vec![0; 1_000_000])?;
+    /// let mut bytes = 0;
+    /// db.scan_keys(.., |key| {
+    ///     bytes += key.len();
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(bytes, 3);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    #[inline]
+    pub fn scan_keys(&self, bounds: impl KeyRange, see: impl FnMut(&[u8]) -> ControlFlow<()>) -> Result<()> {
+        self.0.scan_keys(clamp(bounds.bounds()), Direction::Forward, see)
+    }
+
+    /// Scans many ranges: calls `see` with the number of a range in `ranges` and each of its first `limit` pairs, range
+    /// by range in the order of `ranges`, until it returns `Break`.
+    ///
+    /// This is faster than a scan of each range, because the waits of 16 ranges overlap: on disk the pages with which
+    /// they begin are requested together, before the first of them is read. Each of these ranges may keep three cached
+    /// pages of each table in memory. `see` may use the store. Ranges may be read at different moments; to read all at
+    /// one moment, use a snapshot. In the kernel no waits overlap.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    ///
+    /// # let db = forrest::Db::open("memory:")?;
+    /// for key in ["ada/1", "ada/2", "ada/3", "bob/1"] {
+    ///     db.set(key, "")?;
+    /// }
+    /// let mut newest = Vec::new();
+    /// db.multi_scan(&["ada/".."ada0", "bob/".."bob0", "eve/".."eve0"], 2, |range, key, _| {
+    ///     newest.push((range, String::from_utf8_lossy(key).into_owned()));
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(newest, [(0, "ada/1".into()), (0, "ada/2".into()), (1, "bob/1".into())]);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn multi_scan(
+        &self,
+        ranges: &[impl KeyRange],
+        limit: usize,
+        see: impl FnMut(usize, &[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let ranges: Vec<_> = ranges.iter().map(|range| clamp(range.bounds())).collect();
+        self.0.multi_scan(&ranges, limit, false, see)
+    }
+
+    /// Like [`multi_scan`](View::multi_scan), with the keys alone.
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("ash", "1")?;
+    /// let mut keys = 0;
+    /// db.multi_scan_keys(&["a".."b", "b".."c"], 10, |_, _| {
+    ///     keys += 1;
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn multi_scan_keys(
+        &self,
+        ranges: &[impl KeyRange],
+        limit: usize,
+        mut see: impl FnMut(usize, &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let ranges: Vec<_> = ranges.iter().map(|range| clamp(range.bounds())).collect();
+        self.0.multi_scan(&ranges, limit, true, |range, key, _| see(range, key))
+    }
+
+    /// Whether there is a key that begins with each of `prefixes`, in their order. Its waits overlap as those of
+    /// [`multi_scan`](View::multi_scan).
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("/usr/bin/env", "")?;
+    /// assert_eq!(db.prefixes_exist(&["/usr/", "/var/", ""])?, [true, false, true]);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn prefixes_exist(&self, prefixes: &[impl AsRef<[u8]>]) -> Result<Vec<bool>> {
+        let ends: Vec<_> = prefixes.iter().map(|prefix| prefix_end(prefix.as_ref())).collect();
+        let bounds = prefixes.iter().zip(&ends).map(|(prefix, end)| {
+            let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            clamp((Bound::Included(prefix.as_ref()), end))
+        });
+        let mut exist = vec![false; prefixes.len()];
+        self.0.multi_scan(&bounds.collect::<Vec<_>>(), 1, true, |number, _, _| {
+            exist[number] = true;
+            ControlFlow::Continue(())
+        })?;
+        Ok(exist)
+    }
+
     /// Iterates over the pairs whose keys begin with `prefix`.
     ///
     /// ```
@@ -221,6 +319,34 @@ impl View {
     pub fn count(&self, bounds: impl KeyRange) -> Result<u64> {
         let (lower, upper) = clamp(bounds.bounds());
         self.0.count(lower, upper)
+    }
+
+    /// The number of keys in a range, and their bytes, about. Takes time that grows with the logarithm of the number of
+    /// keys, and on disk with the number of tables, which are not read except for a few pages at the two ends.
+    ///
+    /// - In memory, some of the nodes stand for all. A range of some thousand keys is counted. In larger ones, of keys
+    ///   that are spread evenly, the number is off by 2 % on average, and by less than 25 %.
+    /// - On disk, tables know the position of a key. If all is in tables and no key was replaced or deleted since they
+    ///   were merged, the number is exact. Otherwise a share of the entries counts as replaced or deleted, the same
+    ///   everywhere in a partition; and each key in a memtable counts as a new one, also if it is in a table too or its
+    ///   deletion is. So the number is off by no more than the replaced and deleted entries in the partitions that the
+    ///   range touches, the keys in memtables, and what the estimate of their number is off. Keys of ranges that were
+    ///   deleted do not count, unless a memtable has more than 64 of them.
+    /// - The kernel has no such call, so this fails with `Unsupported`
+    ///   ([`Capability::Approximate`](crate::Capability::Approximate)).
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// for number in 0..1000_u32 {
+    ///     db.set(number.to_be_bytes(), "tree")?;
+    /// }
+    /// let about = db.approximate(..100_u32.to_be_bytes())?;
+    /// assert_eq!((about.keys, about.bytes), (100, 800));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn approximate(&self, bounds: impl KeyRange) -> Result<Approximate> {
+        let (lower, upper) = clamp(bounds.bounds());
+        self.0.approximate(lower, upper)
     }
 
     /// The pair with the smallest key.

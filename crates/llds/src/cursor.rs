@@ -115,6 +115,11 @@ impl forrest_engine::Cursor for Cursor {
         }
     }
 
+    fn keys_only(&mut self) {
+        self.chunk.set_keys_only();
+        self.spare.set_keys_only();
+    }
+
     fn key(&self) -> Option<&[u8]> {
         self.at.map(|at| self.chunk.key(at))
     }
@@ -124,12 +129,20 @@ impl forrest_engine::Cursor for Cursor {
     }
 
     fn park(&mut self) {
-        self.spare = Chunk::default();
+        let keys_only = self.chunk.is_keys_only();
+        let empty = || {
+            let mut chunk = Chunk::default();
+            if keys_only {
+                chunk.set_keys_only();
+            }
+            chunk
+        };
+        self.spare = empty();
+        let mut chunk = empty();
         let Some(at) = self.at else {
-            self.chunk = Chunk::default();
+            self.chunk = chunk;
             return;
         };
-        let mut chunk = Chunk::default();
         chunk.clear(1);
         let (key, value) = (self.chunk.key(at), self.chunk.value(at));
         if value.len() <= COPIED_VALUE_BYTES {

@@ -446,7 +446,9 @@ impl Store {
         let (is_more, pairs) = self.piece(&mut buffers, (lower, upper), direction, limit)?;
         for pair in pairs {
             let (key, value) = pair?;
-            if value.len() <= COPIED_VALUE_BYTES {
+            if chunk.is_keys_only() {
+                chunk.push_copied(key, &[]);
+            } else if value.len() <= COPIED_VALUE_BYTES {
                 chunk.push_copied(key, value);
             } else {
                 chunk.push_shared(key, value.into());

@@ -183,7 +183,7 @@ pub fn remix(input: &[u8]) {
 
 /// Walks through a partition from both ends, and looks up keys that it has and has not.
 fn search(opened: &Partition<Simulated>) -> Result<()> {
-    let mut cursor = opened.cursor()?;
+    let mut cursor = opened.cursor(false)?;
     let mut steps = 0;
     let mut is_at_one = cursor.first()?;
     while is_at_one {

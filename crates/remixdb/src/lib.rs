@@ -41,6 +41,7 @@
 
 #![forbid(unsafe_code)]
 
+mod approximate;
 mod cache;
 mod catalog;
 mod checkpoint;

@@ -41,6 +41,7 @@ use forrest_index::{self as index, Cursor, Effect, Index, Tree};
 use forrest_machine::pages::fitting;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -428,6 +429,14 @@ impl Memtable {
     pub(crate) fn cursor(&self, space: u32) -> Option<Cursor> {
         // Most keys that a reader visits are in tables.
         self.tree(space, |tree| tree.cursor_reading(1))
+    }
+
+    /// Keys of a keyspace from `start` up to `end` that it has a version or a tombstone of, about, and their bytes.
+    pub(crate) fn estimate(&self, space: u32, start: &[u8], end: Option<&[u8]>) -> (u64, u64) {
+        let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+        let found = self.tree(space, |tree| tree.estimate(Bound::Included(start), end));
+        let (keys, bytes) = found.unwrap_or_default();
+        (keys, bytes.saturating_sub(keys * HEAD as u64))
     }
 
     /// The keyspaces that have changes, in order.

@@ -232,8 +232,19 @@ impl Ranges {
         start: &'r [u8],
         end: Option<&'r [u8]>,
     ) -> impl Iterator<Item = (&'r [u8], Option<&'r [u8]>)> {
+        self.seen_within(start, end, u64::MAX)
+    }
+
+    /// The same of the ranges with deletes up to a sequence number.
+    pub(crate) fn seen_within<'r>(
+        &'r self,
+        start: &'r [u8],
+        end: Option<&'r [u8]>,
+        read_at: u64,
+    ) -> impl Iterator<Item = (&'r [u8], Option<&'r [u8]>)> {
         let is_before = move |one: &&Fragment| end.is_none_or(|end| *one.range.start < *end);
-        self.from(start).take_while(is_before).map(move |one| {
+        let seen = self.from(start).take_while(is_before).filter(move |one| one.is_seen(read_at));
+        seen.map(move |one| {
             let Range { start: from, end: to } = &one.range;
             let (to, from) = (to.as_deref(), if **from > *start { &**from } else { start });
             (from, if by_end(to, end).is_gt() { end } else { to })

@@ -19,7 +19,7 @@ use crate::memtable::{Memtable, ReadAt, Said};
 use crate::partition::{self, Partition, PartitionCursor};
 use crate::ranges::Ranges;
 use crate::version::Version;
-use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::{Error, ErrorKind, KeyBounds, Result};
 use forrest_index::{Cursor, Direction};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
@@ -140,6 +140,7 @@ impl Memory {
 /// The partitions of a keyspace, from one end of a range to the other.
 struct Tables<D: Disk> {
     direction: Direction,
+    keys_only: bool,
     /// The index of the partition that the cursor is in.
     at: usize,
     cursor: Option<PartitionCursor<D>>,
@@ -168,7 +169,7 @@ impl<D: Disk> Tables<D> {
         }
         Ok(match &mut self.cursor {
             Some(cursor) => cursor,
-            none => none.insert(partitions[at].cursor()?),
+            none => none.insert(partitions[at].cursor(self.keys_only)?),
         })
     }
 
@@ -335,6 +336,7 @@ enum Last {
 
 impl<D: Disk> Scan<D> {
     /// A scan of the pairs from one end of a range on. The other end is where a search for the first pair may stop.
+    /// With `keys_only`, no values are announced to the device.
     pub(crate) fn start(
         changes: &dyn Changes,
         version: Arc<Version<D>>,
@@ -342,8 +344,10 @@ impl<D: Disk> Scan<D> {
         read_at: ReadAt<'_>,
         (from, end): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
+        keys_only: bool,
     ) -> Result<Scan<D>> {
-        let tables = Tables { direction, at: 0, cursor: None, valid: false, passed: 0, fault: None };
+        let tables =
+            Tables { direction, keys_only, at: 0, cursor: None, valid: false, passed: 0, fault: None };
         let (memories, shown) = (Vec::new(), Last::Nobody);
         let mut scan = Scan { version, space, memories, tables, shown, has_ranges: false, range_deletes: 0 };
         scan.seek(changes, read_at, (from, end), direction)?;
@@ -678,19 +682,71 @@ fn pass(memories: &mut [Memory], first: usize, read_at: ReadAt<'_>) {
 }
 
 /// Passes the pairs of a range to `see`, in order from the end that `direction` starts at, until `see`
-/// breaks.
+/// breaks. With `keys_only`, no values are announced to the device.
 pub(crate) fn scan<D: Disk>(
     changes: &dyn Changes,
     version: &Arc<Version<D>>,
     space: u32,
     read_at: ReadAt<'_>,
     (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
-    direction: Direction,
+    (direction, keys_only): (Direction, bool),
     see: impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
-    let mut scan = Scan::start(changes, version.clone(), space, read_at, (from, end), direction)?;
+    let mut scan = Scan::start(changes, version.clone(), space, read_at, (from, end), direction, keys_only)?;
     scan.run(|| changes, read_at, end, see)
+}
+
+/// Number of ranges that are scanned together.
+pub(crate) const TOGETHER: usize = 16;
+
+/// Passes at most `limit` pairs of each range to `see`, with the number of the range, until it breaks. What the ranges
+/// begin with is requested from the device before the first of them is read, and then what their first values are in.
+/// REQUIRES: there are at most [`TOGETHER`] ranges, and `limit` is not 0.
+pub(crate) fn several<D: Disk>(
+    changes: &dyn Changes,
+    version: &Arc<Version<D>>,
+    space: u32,
+    read_at: ReadAt<'_>,
+    ranges: &[KeyBounds<'_>],
+    (limit, keys_only): (usize, bool),
+    mut see: impl FnMut(usize, &[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+) -> Result<ControlFlow<()>> {
+    let partitions = version.partitions(space);
+    for (lower, _) in ranges {
+        let key = match *lower {
+            Bound::Included(key) | Bound::Excluded(key) => key,
+            Bound::Unbounded => b"",
+        };
+        let at = partitions.partition_point(|partition| *partition.low <= *key);
+        if let Some(partition) = partitions.get(at.saturating_sub(1)) {
+            partition.fetch_walk(key, limit, keys_only);
+        }
+    }
+    let start = |range: &KeyBounds<'_>| {
+        Scan::start(changes, version.clone(), space, read_at, *range, Direction::Forward, keys_only)
+    };
+    let mut scans: Vec<Result<Scan<D>>> = ranges.iter().map(start).collect();
+    if !keys_only {
+        for (scan, (_, upper)) in scans.iter_mut().zip(ranges) {
+            let cursor = scan.as_mut().ok().and_then(|scan| scan.tables.cursor());
+            let within = cursor.filter(|cursor| !is_beyond(cursor.key(), *upper, Direction::Forward));
+            within.into_iter().for_each(PartitionCursor::fetch_value);
+        }
+    }
+    for (number, (scan, (_, upper))) in scans.into_iter().zip(ranges).enumerate() {
+        let (mut shown, mut flow) = (0, ControlFlow::Continue(()));
+        let show = |key: &[u8], value: Shown<'_, D>| {
+            flow = see(number, key, value)?;
+            shown += 1;
+            Ok(if shown == limit { ControlFlow::Break(()) } else { flow })
+        };
+        scan?.run(|| changes, read_at, *upper, show)?;
+        if flow.is_break() {
+            return Ok(flow);
+        }
+    }
+    Ok(ControlFlow::Continue(()))
 }
 
 /// The memtable that has the next key, and the key; if several have it, the newest, which is the first.

@@ -161,6 +161,7 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
             C::Ingest,
             C::Compression,
             C::Metrics,
+            C::Approximate,
         ];
         Capabilities::new("PATH", ALL)
     }

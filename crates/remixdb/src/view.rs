@@ -1,5 +1,6 @@
 //! Views: one state of a keyspace, the newest or a snapshot's, for reading; and cursors in it.
 
+use crate::approximate;
 use crate::catalog::{Catalog, Space};
 use crate::core::Handle;
 use crate::disk::Disk;
@@ -10,7 +11,7 @@ use crate::read;
 use crate::scan::{self, Scan, Shown};
 use crate::version::Version;
 use forrest_engine::chunk::COPIED_VALUE_BYTES;
-use forrest_engine::{Chunk, Direction, Filled, Goto, Result, Value};
+use forrest_engine::{Approximate, Chunk, Direction, Filled, Goto, KeyBounds, Result, Value, half_open};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -207,7 +208,8 @@ impl<D: Disk> forrest_engine::View for View<D> {
     fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
         let (mut count, changes) = (0, self.changes());
         self.read(|version, space, read_at| {
-            scan::scan(changes, version, space, read_at, (lower, upper), Direction::Forward, |_, _| {
+            let way = (Direction::Forward, true);
+            scan::scan(changes, version, space, read_at, (lower, upper), way, |_, _| {
                 count += 1;
                 Ok(ControlFlow::Continue(()))
             })
@@ -224,11 +226,63 @@ impl<D: Disk> forrest_engine::View for View<D> {
     ) -> Result<()> {
         let changes = self.changes();
         let scanned = self.read(|version, space, read_at| {
-            scan::scan(changes, version, space, read_at, bounds, direction, |key, value| {
+            scan::scan(changes, version, space, read_at, bounds, (direction, false), |key, value| {
                 value.with(|bytes| see(key, bytes))
             })
         });
         scanned.map(|_| ())
+    }
+
+    fn scan_keys(
+        &self,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        mut see: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let changes = self.changes();
+        let scanned = self.read(|version, space, read_at| {
+            scan::scan(changes, version, space, read_at, bounds, (direction, true), |key, _| Ok(see(key)))
+        });
+        scanned.map(|_| ())
+    }
+
+    fn multi_scan(
+        &self,
+        ranges: &[KeyBounds<'_>],
+        limit: usize,
+        keys_only: bool,
+        mut see: impl FnMut(usize, &[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        if limit == 0 || ranges.is_empty() {
+            return self.store().check_here().and_then(|()| self.check());
+        }
+        let changes = self.changes();
+        for (group, ranges) in ranges.chunks(scan::TOGETHER).enumerate() {
+            let mut show = |number: usize, key: &[u8], value: Shown<'_, D>| {
+                let number = group * scan::TOGETHER + number;
+                if keys_only {
+                    Ok(see(number, key, &[]))
+                } else {
+                    value.with(|bytes| see(number, key, bytes))
+                }
+            };
+            let flow = self.read(|version, space, read_at| {
+                let want = (limit, keys_only);
+                scan::several(changes, version, space, read_at, ranges, want, &mut show)
+            })?;
+            if flow.is_none_or(|flow| flow.is_break()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn approximate(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<Approximate> {
+        let (start, end) = half_open((lower, upper));
+        let found = self.read(|version, space, read_at| {
+            approximate::approximate(version, space, read_at.now(), &start, end.as_deref())
+        })?;
+        Ok(found.unwrap_or_default())
     }
 
     fn fill(
@@ -244,23 +298,40 @@ impl<D: Disk> forrest_engine::View for View<D> {
         self.read(|version, space, read_at| {
             let mut scan = match resume.take() {
                 Some(scan) if scan.reads(version) => scan,
-                _ => Box::new(Scan::start(changes, version.clone(), space, read_at, (from, end), direction)?),
+                _ => {
+                    let (version, keys_only) = (version.clone(), chunk.is_keys_only());
+                    let scan =
+                        Scan::start(changes, version, space, read_at, (from, end), direction, keys_only)?;
+                    Box::new(scan)
+                }
             };
-            let ran = scan.run(
-                || changes,
-                read_at,
-                end,
-                |key, value: Shown<'_, D>| {
-                    value.with(|bytes| {
-                        if bytes.len() <= COPIED_VALUE_BYTES {
-                            chunk.push_copied(key, bytes);
-                        } else {
-                            chunk.push_shared(key, Value::from(bytes));
-                        }
-                    })?;
-                    Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-                },
-            );
+            let ran = if chunk.is_keys_only() {
+                scan.run(
+                    || changes,
+                    read_at,
+                    end,
+                    |key, _: Shown<'_, D>| {
+                        chunk.push_copied(key, &[]);
+                        Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                    },
+                )
+            } else {
+                scan.run(
+                    || changes,
+                    read_at,
+                    end,
+                    |key, value: Shown<'_, D>| {
+                        value.with(|bytes| {
+                            if bytes.len() <= COPIED_VALUE_BYTES {
+                                chunk.push_copied(key, bytes);
+                            } else {
+                                chunk.push_shared(key, Value::from(bytes));
+                            }
+                        })?;
+                        Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                    },
+                )
+            };
             match ran {
                 // What is intact is shown first. The next refill begins where this one failed.
                 Err(_) if !chunk.is_empty() => is_cut = true,
@@ -283,6 +354,7 @@ impl<D: Disk> forrest_engine::View for View<D> {
             view: self.clone(),
             scan: None,
             direction: Direction::Forward,
+            keys_only: false,
             valid: false,
             steps: 0,
             key: Vec::new(),
@@ -332,6 +404,7 @@ pub struct Cursor<D: Disk> {
     /// `None` before the first jump and after an error.
     scan: Option<Box<Scan<D>>>,
     direction: Direction,
+    keys_only: bool,
     /// Whether it is at a pair.
     valid: bool,
     /// Steps since the last jump.
@@ -388,7 +461,7 @@ impl<D: Disk> Cursor<D> {
     /// Moves to the first pair from there on, or to the next pair of the scan, after skipping `skipped`
     /// pairs.
     fn find(&mut self, from: Option<Bound<&[u8]>>, mut skipped: u64) -> Result<bool> {
-        let Cursor { view, scan, direction, valid, key, value, .. } = self;
+        let Cursor { view, scan, direction, keys_only, valid, key, value, .. } = self;
         // After an error there is no scan.
         let mut current = scan.take();
         let mut found = false;
@@ -406,6 +479,7 @@ impl<D: Disk> Cursor<D> {
                             read_at,
                             (from, Bound::Unbounded),
                             *direction,
+                            *keys_only,
                         )?;
                         current = Some(Box::new(scan));
                     }
@@ -421,7 +495,9 @@ impl<D: Disk> Cursor<D> {
                         skipped -= 1;
                         return Ok(ControlFlow::Continue(()));
                     }
-                    bytes.with(|bytes| value.hold(bytes))?;
+                    if !*keys_only {
+                        bytes.with(|bytes| value.hold(bytes))?;
+                    }
                     key.clear();
                     key.extend_from_slice(at);
                     found = true;
@@ -445,6 +521,11 @@ impl<D: Disk> forrest_engine::Cursor for Cursor<D> {
             Goto::Skip(count) => self.step(Direction::Forward, count),
             Goto::Prev => self.step(Direction::Backward, 1),
         }
+    }
+
+    fn keys_only(&mut self) {
+        // A scan that is there would announce values.
+        (self.keys_only, self.scan, self.value) = (true, None, Held::Copied(Vec::new()));
     }
 
     fn park(&mut self) {

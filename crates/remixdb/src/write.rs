@@ -758,7 +758,8 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
         }
         let (bounds, newest) = (spans::bounds(start, end), self.store.newest());
         Outcome::of_range(pairs, |see| {
-            scan::scan(self.store, self.version, space, newest, bounds, Direction::Forward, |key, value| {
+            let way = (Direction::Forward, false);
+            scan::scan(self.store, self.version, space, newest, bounds, way, |key, value| {
                 value.with(|value| see(key, value))
             })
         })

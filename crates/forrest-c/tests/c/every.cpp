@@ -332,6 +332,27 @@ class Db {
         return held;
     }
 
+    /** Reads the first key of all, in each of the ways to read many ranges, and what there is about. */
+    void about(string_view first) const {
+        const void *starts[] = {"", first.data()}, *ends[] = {nullptr, nullptr};
+        const size_t lengths[] = {0, first.size()}, absent[] = {FORREST_ABSENT, FORREST_ABSENT};
+        size_t seen = 0;
+        const auto see = [](void *seen, size_t, const void *, size_t, const void *, size_t) {
+            return ++*static_cast<size_t *>(seen) > 0;
+        };
+        check(forrest_multi_scan(get(), starts, lengths, ends, absent, 2, 1, true, see, &seen));
+        bool exist[2];
+        check(forrest_prefixes_exist(get(), starts, lengths, 2, exist));
+        uint64_t keys, bytes;
+        check(forrest_approximate(get(), nullptr, 0, nullptr, FORREST_ABSENT, &keys, &bytes));
+        forrest_iter *iter;
+        check(forrest_iter_create_keys(get(), &iter));
+        const bool is_first = forrest_iter_first(iter) == FORREST_OK;
+        check(forrest_iter_destroy(iter));
+        if (seen != 2 || !exist[0] || !exist[1] || keys == 0 || bytes < keys || !is_first)
+            throw std::runtime_error("the reads of many ranges");
+    }
+
     void sync() const { check(forrest_sync(get())); }
     void verify() const { check(forrest_verify(get())); }
     void compact() const { check(forrest_compact(get())); }
@@ -486,6 +507,11 @@ void all(const char *url) {
     where(can & FORREST_CAN_COMPACT, [&] { db.compact(); });
     where(can & FORREST_CAN_COMPACT, [&] { db.compact_range("a", "z"); });
     where(can & FORREST_CAN_METRICS, [&] { DEMAND(db.metrics().find("\nforrest_changes_total ") != std::string::npos); });
+    where(can & FORREST_CAN_APPROXIMATE, [&] {
+        db.set("a", "");
+        db.about("a");
+        db.remove("a");
+    });
     where(can & FORREST_CAN_COMPRESS, [&] { db.set_compression(FORREST_COMPRESSION_LZ4); });
     db.flush();
     db.trim();

@@ -49,6 +49,11 @@ static bool unseen(void *context, const void *key, size_t key_bytes, const void 
     return false;
 }
 
+static bool unseen_in(void *context, size_t range, const void *key, size_t key_bytes, const void *value, size_t value_bytes) {
+    (void)range;
+    return unseen(context, key, key_bytes, value, value_bytes);
+}
+
 static bool unseen_loss(void *context, const forrest_loss *loss) {
     (void)context, (void)loss;
     CHECK(false);
@@ -87,6 +92,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     char buffer[8], **names = JUNK;
     uint64_t number = 77;
     int64_t sum = 77;
+    bool there = true;
     forrest_stats stats;
     const int32_t no = FORREST_INVALID_ARGUMENT;
     ANSWERS(no, forrest_options_set(wrong->options, FORREST_TAGS, 1));
@@ -100,6 +106,9 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     CHECK(names == NULL && length == 0);
     ANSWERS(no, forrest_drop_keyspace(wrong->db, "people"));
     ANSWERS(no, forrest_snapshot(wrong->db, &made));
+    ANSWERS(no, forrest_iter_create_keys(wrong->db, &iter));
+    CHECK(iter == NULL);
+    iter = JUNK;
     ANSWERS(no, forrest_get(wrong->db, T("key"), &value));
     CHECK(value == NULL);
     length = 77;
@@ -109,6 +118,9 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_multi_get(wrong->db, keys, lengths, 1, &value));
     ANSWERS(no, forrest_contains(wrong->db, T("key")));
     ANSWERS(no, forrest_count(wrong->db, T("a"), T("z"), &number));
+    ANSWERS(no, forrest_approximate(wrong->db, T("a"), T("z"), &number, &number));
+    ANSWERS(no, forrest_multi_scan(wrong->db, keys, lengths, keys, lengths, 1, 1, false, unseen_in, NULL));
+    ANSWERS(no, forrest_prefixes_exist(wrong->db, keys, lengths, 1, &there));
     ANSWERS(no, forrest_scan(wrong->db, T("a"), T("z"), unseen, NULL));
     ANSWERS(no, forrest_scan_back(wrong->db, T("a"), T("z"), unseen, NULL));
     ANSWERS(no, forrest_set(wrong->db, T("key"), T("other")));

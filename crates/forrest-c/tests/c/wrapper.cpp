@@ -120,6 +120,22 @@ void ranges(forrest::Db &db) {
     cursor.park();
     CHECK(cursor.skip(1) && cursor.key() == "c");
 
+    std::vector<string> shown;
+    db.multi_scan({{"b", "p"}, {"q", std::nullopt}, {"x", "b"}}, 1, [&](size_t range, string_view key, string_view value) {
+        shown.push_back(std::to_string(range) + string(key) + string(value));
+        return true;
+    });
+    std::vector<string> keys;
+    db.multi_scan({{"", std::nullopt}}, 100, [&](size_t, string_view key, string_view value) {
+        keys.push_back(string(key) + string(value));
+        return keys.size() < 2;
+    }, true);
+    CHECK(shown.size() == 2 && shown[0][0] == '0' && shown[1][0] == '1' && keys.size() == 2);
+    CHECK(db.prefixes_exist({"q", "none", ""}) == (std::vector<bool>{true, false, true}));
+    if (db.capabilities() & FORREST_CAN_APPROXIMATE)
+        CHECK(db.approximate().first >= db.count() && db.approximate("b", "").first == 0);
+    auto only_keys = db.cursor(true);
+    CHECK(only_keys.first() && thrown([&] { only_keys.value(); }) == FORREST_INVALID_ARGUMENT);
     const auto values = db.multi_get({"a", "none", "q"});
     CHECK(values.size() == 3 && *values[0] == "a" && !values[1] && *values[2] == "q" && db.multi_get({}).empty());
 }

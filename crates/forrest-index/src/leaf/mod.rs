@@ -186,6 +186,15 @@ impl<'g> Cell<'g> {
         }
     }
 
+    /// The value's length; `None` for a tombstone.
+    pub(crate) fn len(self) -> Option<usize> {
+        match self {
+            Cell::Inline(bytes) => Some(bytes.len()),
+            Cell::Blob(blob) => Some(blob.len()),
+            Cell::Tombstone => None,
+        }
+    }
+
     pub(crate) fn blob(self) -> Option<Blob> {
         match self {
             Cell::Blob(blob) => Some(blob),

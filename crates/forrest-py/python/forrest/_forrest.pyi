@@ -1,6 +1,6 @@
 # The types of the native part of the package. A bytes-like object is a Buffer.
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from os import PathLike
 from types import GenericAlias, TracebackType
@@ -52,6 +52,18 @@ class View:
     def count(
         self, start: Buffer | None = None, stop: Buffer | None = None, *, prefix: Buffer | None = None
     ) -> int: ...
+    def approximate(
+        self, start: Buffer | None = None, stop: Buffer | None = None, *, prefix: Buffer | None = None
+    ) -> tuple[int, int]: ...
+    @overload
+    def multi_scan(
+        self, ranges: Sequence[tuple[Buffer | None, Buffer | None]], limit: int, *, keys_only: Literal[False] = False
+    ) -> list[list[tuple[bytes, bytes]]]: ...
+    @overload
+    def multi_scan(
+        self, ranges: Sequence[tuple[Buffer | None, Buffer | None]], limit: int, *, keys_only: Literal[True]
+    ) -> list[list[bytes]]: ...
+    def prefixes_exist(self, prefixes: Sequence[Buffer], /) -> list[bool]: ...
     def get_many(self, keys: Iterable[Buffer], /) -> list[bytes | None]: ...
     def __reduce__(self) -> str: ...
 

@@ -120,6 +120,10 @@ class TypedView(SortedMapping[_K, _V]):
         """The number of keys in a range, with the arguments of range(). Takes time proportional to that number."""
         return self._source.count(self._part(start), self._part(stop), prefix=self._part(prefix))
 
+    def approximate(self, start: Any = None, stop: Any = None, *, prefix: Any = None) -> tuple[int, int]:
+        """The number of keys in a range and the bytes that they take, about. Does not read them."""
+        return self._source.approximate(self._part(start), self._part(stop), prefix=self._part(prefix))
+
     def get_many(self, keys: Iterable[_K], /) -> list[_V | None]:
         """The values of many keys, in the order of keys; None for each missing key. Faster than single reads."""
         found = self._source.get_many(map(self._key.encode, keys))

@@ -111,6 +111,8 @@ verify                           no
 compact                          no
 ingest of sorted pairs           yes
 compressed tables                no
+metrics and events               no
+approximate counts               yes
 "
     );
 }

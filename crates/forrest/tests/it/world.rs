@@ -50,6 +50,39 @@ fn drain(mut range: Range, ends: &str) -> Result<Vec<String>, Error> {
     Ok(pairs)
 }
 
+/// Compares reads of keys alone with the pairs of a range, from the front or the back.
+fn check_keys(
+    view: &View,
+    bounds: (Bound<&[u8]>, Bound<&[u8]>),
+    pairs: &[String],
+    is_front: bool,
+) -> Result<(), Error> {
+    let of = |pair: &str| pair.split(' ').next().map(str::to_owned);
+    let keys: Vec<_> = pairs.iter().map(|pair| of(pair)).collect();
+    let mut range = view.range(bounds).keys();
+    let mut found = Vec::new();
+    while let Some(key) = if is_front { range.next() } else { range.next_back() } {
+        found.push(of(&show_pair(&key?, b"")));
+    }
+    assert_eq!(found, keys, "an iteration over keys shows what one over pairs does");
+    if is_front {
+        let (mut scanned, mut first) = (Vec::new(), Vec::new());
+        view.scan_keys(bounds, |key| {
+            scanned.push(of(&show_pair(key, b"")));
+            ControlFlow::Continue(())
+        })?;
+        assert_eq!(scanned, keys, "a scan of keys shows what an iteration does");
+        view.multi_scan(&[bounds, bounds], 2, |range, key, value| {
+            first.push((range, show_pair(key, value)));
+            ControlFlow::Continue(())
+        })?;
+        let both =
+            [0, 1].into_iter().flat_map(|range| pairs.iter().take(2).map(move |pair| (range, pair.clone())));
+        assert_eq!(first, both.collect::<Vec<_>>(), "a scan of two ranges shows what iterations do");
+    }
+    Ok(())
+}
+
 impl World {
     pub(crate) fn new(db: Db) -> World {
         World {
@@ -146,6 +179,9 @@ impl World {
             }
             Command::Scan(at, ends, bounds) => self.read(at, |view| {
                 let pairs = drain(view.range(borrowed(bounds)), ends)?;
+                if *ends == "f" || *ends == "b" {
+                    check_keys(&view, borrowed(bounds), &pairs, *ends == "f")?;
+                }
                 let mut shown = Vec::new();
                 let see = |key: &[u8], value: &[u8]| {
                     shown.push(show_pair(key, value));

@@ -99,11 +99,18 @@ impl<D: Disk> LayerCursor<D> {
         remix: Option<&Arc<Remix>>,
         tables: &[Arc<Table<D>>],
         show: Show,
+        keys_only: bool,
         walked: &Arc<AtomicU64>,
     ) -> LayerCursor<D> {
         let over = match remix {
-            Some(remix) => Over::Several(RemixCursor::new(remix.clone(), runs(tables), show)),
-            None => Over::One(tables.first().cloned().map(TableCursor::walking_alone)),
+            Some(remix) => {
+                let runs = tables.iter().map(|table| TableCursor::walking(table.clone()).of_keys(keys_only));
+                Over::Several(RemixCursor::new(remix.clone(), runs.collect(), show))
+            }
+            None => {
+                let table = tables.first().cloned();
+                Over::One(table.map(|table| TableCursor::walking_alone(table).of_keys(keys_only)))
+            }
         };
         let walks = Walks { all: walked.clone(), own: 0 };
         LayerCursor { over, run: 0, ordinal: 0, is_placed: false, show, walks }
@@ -149,6 +156,12 @@ impl<D: Disk> LayerCursor<D> {
     pub(super) fn show<R>(&mut self, see: impl FnOnce(&[u8], Pair<'_, D>) -> R) -> R {
         let ordinal = self.ordinal;
         self.table().with_kept_key(|key, table| see(key, Pair { table, ordinal }))
+    }
+
+    /// Requests the value. REQUIRES: the last move found a key.
+    pub(super) fn fetch_value(&mut self) {
+        let ordinal = self.ordinal;
+        self.table().fetch_value(ordinal);
     }
 
     pub(super) fn first(&mut self) -> Result<bool> {

@@ -81,6 +81,15 @@ impl<D: Disk> PartitionCursor<D> {
         }
     }
 
+    /// Requests the value from the device. REQUIRES: the last move found a key.
+    pub(crate) fn fetch_value(&mut self) {
+        match &mut self.0 {
+            Layers::One(layer) => layer.fetch_value(),
+            Layers::Two(two) if two.at == At::Older => two.older.fetch_value(),
+            Layers::Two(two) => two.newer.fetch_value(),
+        }
+    }
+
     pub(crate) fn first(&mut self) -> Result<bool> {
         self.place(true, LayerCursor::first)
     }

@@ -565,12 +565,64 @@ impl<D: Disk> Partition<D> {
         }
     }
 
-    /// A cursor over the keys that are there, not placed yet.
-    pub(crate) fn cursor(&self) -> Result<PartitionCursor<D>> {
+    /// Requests the pages with which a walk of `count` keys from a key on begins. A hint: errors are those of the walk.
+    pub(crate) fn fetch_walk(&self, key: &[u8], count: usize, keys_only: bool) {
+        let Ok(known) = self.known() else { return };
+        let (first, newer) = self.tables.split_at(known.base_tables());
+        for (remix, tables) in [(&known.base, first), (&known.remix, newer)] {
+            let fetch = |entry: RunEntry| tables[entry.run].fetch(entry.ordinal, true, keys_only);
+            let _hint = match (remix, tables) {
+                (Some(remix), _) => remix.near(key, count, fetch),
+                (None, [table]) => table.fetch_walk(key, count, keys_only),
+                (None, _) => Ok(()),
+            };
+        }
+    }
+
+    /// Keys from `from` up to `to`, about, and the bytes of the files that they take. `None` is the end of the
+    /// partition.
+    pub(crate) fn approximate(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<(u64, u64)> {
+        if from.is_none() && to.is_none() {
+            let keys = self.entries().map_or_else(|| self.keys_about(), |(_, live)| live);
+            return Ok((keys, self.file_bytes()));
+        }
+        let first = from.map_or_else(|| Ok(vec![0; self.tables.len()]), |key| self.ranks(key))?;
+        let ends = || Ok(self.tables.iter().map(|table| table.entries()).collect());
+        let ends = to.map_or_else(ends, |key| self.ranks(key))?;
+        let (mut entries, mut bytes) = (0, 0);
+        for ((table, first), end) in self.tables.iter().zip(first).zip(ends) {
+            entries += u64::from(end.saturating_sub(first));
+            bytes += TableCursor::new(&**table).bytes_between(first, end)?;
+        }
+        let (all, live) = self.entries().unwrap_or((entries_of(&self.tables), self.keys_about()));
+        let keys = u128::from(entries) * u128::from(live) / u128::from(all.max(1));
+        Ok((keys as u64, bytes))
+    }
+
+    /// The number of entries of each table whose keys are less than `key`.
+    fn ranks(&self, key: &[u8]) -> Result<Vec<u32>> {
+        let known = self.known()?;
+        let (first, newer) = self.tables.split_at(known.base_tables());
+        let mut ranks = Vec::with_capacity(self.tables.len());
+        for (remix, tables) in [(&known.base, first), (&known.remix, newer)] {
+            match remix {
+                Some(remix) => ranks.extend(remix.ranks(&mut runs(tables), key)?),
+                None => {
+                    for table in tables {
+                        ranks.push(TableCursor::new(&**table).lower_bound(key)?);
+                    }
+                }
+            }
+        }
+        Ok(ranks)
+    }
+
+    /// A cursor over the keys that are there, not placed yet. With `keys_only`, it announces no values to the device.
+    pub(crate) fn cursor(&self, keys_only: bool) -> Result<PartitionCursor<D>> {
         let known = self.known()?;
         let (first, newer) = self.tables.split_at(known.base_tables());
         let layer = |remix: &Option<Arc<Remix>>, tables, show| {
-            LayerCursor::new(remix.as_ref(), tables, show, &self.walked)
+            LayerCursor::new(remix.as_ref(), tables, show, keys_only, &self.walked)
         };
         Ok(match (first, newer) {
             ([], newer) => PartitionCursor::one(layer(&known.remix, newer, Show::Live)),

@@ -237,7 +237,7 @@ impl Partition {
     /// # Errors
     /// `Io`, `Corrupt`.
     pub fn cursor(&self) -> Result<PartCursor> {
-        Ok(PartCursor(self.0.cursor()?))
+        Ok(PartCursor(self.0.cursor(false)?))
     }
 
     /// Bytes of memory that hold the locations of keys: the REMIX, and for each table the loaded part of its

@@ -334,7 +334,60 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
     }
 }
 
+/// Number of segments in which [`Remix::near`] looks.
+const NEAR: usize = 2;
+
 impl Remix {
+    /// The number of entries of each run whose keys are less than `key`.
+    ///
+    /// # Errors
+    /// Those of the runs.
+    pub(crate) fn ranks<R: Run>(&self, runs: &mut [R], key: &[u8]) -> Result<Vec<u32>> {
+        if self.segments() == 0 {
+            return Ok(vec![0; runs.len()]);
+        }
+        let (at, _) = self.lower_bound(runs, key)?;
+        let mut room = None;
+        let view = self.view(at.segment(), &mut room)?;
+        let mut ranks = view.ordinals().to_vec();
+        for selector in &view.segment.selectors[..at.slot()] {
+            // A place without an entry names no run.
+            if let Some(rank) = ranks.get_mut(usize::from(selector & RUN)) {
+                *rank += 1;
+            }
+        }
+        Ok(ranks)
+    }
+
+    /// Passes the entries to `see` with which a walk of `count` keys from `key` on comes to each run first, about: no
+    /// key is compared, and only the next entries are looked at.
+    ///
+    /// # Errors
+    /// Those of the file that has the segments.
+    pub(crate) fn near(&self, key: &[u8], mut count: usize, mut see: impl FnMut(RunEntry)) -> Result<()> {
+        let (first, mut seen) = (self.find(key), 0_u32);
+        for segment in first..(first + NEAR).min(self.segments()) {
+            let mut room = None;
+            let view = self.view(segment, &mut room)?;
+            let from = match segment == first {
+                true => view.segment.equal(head_behind(key, view.skip())).start,
+                false => 0,
+            };
+            for slot in (from..SEGMENT).filter(|&slot| view.segment.selectors[slot] & OLDER == 0) {
+                if count == 0 {
+                    return Ok(());
+                }
+                let entry = view.entry(slot);
+                if seen >> entry.run & 1 == 0 {
+                    seen |= 1 << entry.run;
+                    see(entry);
+                }
+                count -= usize::from(!entry.tombstone);
+            }
+        }
+        Ok(())
+    }
+
     /// The place of the first key that is not less than `key`, and whether it is equal. The place may be
     /// after the last one of a segment.
     pub(super) fn lower_bound<R: Run>(&self, runs: &mut [R], key: &[u8]) -> Result<(Position, bool)> {

@@ -2,9 +2,9 @@
 
 use super::ahead::Ahead;
 use super::block::{self, Block, Kind, Layout};
-use super::format::BLOCK_KEYS;
+use super::format::{BLOCK_KEYS, Footer};
 use super::tags::tag;
-use super::{CACHED_PAGES_MAX, Table};
+use super::{CACHED_PAGES_MAX, Table, WALK_PAGES_MAX};
 use crate::cache::PageRef;
 use crate::disk::{self, Disk};
 use crate::page;
@@ -54,6 +54,8 @@ pub(crate) struct TableCursor<T> {
     prefixed: u32,
     /// Whether it walks: the next bytes are prefetched before they are requested.
     walks: bool,
+    /// Whether values are left out of what is announced.
+    keys_only: bool,
     /// The last entry that [`TableCursor::key_at`] read, and the direction of that move.
     last: u32,
     forward: bool,
@@ -103,6 +105,7 @@ impl<T> TableCursor<T> {
             key: Vec::new(),
             prefixed: NO_BLOCK,
             walks: false,
+            keys_only: false,
             last: 0,
             forward: true,
             keys_ahead: Ahead::new(0),
@@ -146,6 +149,11 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     /// A cursor for reading entries in order, alone: so the first values will be wanted soon.
     pub(crate) fn walking_alone(table: T) -> TableCursor<T> {
         TableCursor { values_ahead: Ahead::new(FIRST_AHEAD), ..TableCursor::walking(table) }
+    }
+
+    /// The same, for a walk that wants no values if `keys_only`.
+    pub(crate) fn of_keys(self, keys_only: bool) -> TableCursor<T> {
+        TableCursor { keys_only, ..self }
     }
 
     /// Number of pages that the cache did not have since the last call.
@@ -252,7 +260,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     pub(crate) fn fetch(&self, ordinal: u32) {
         if ordinal < self.table.footer.entries {
             // A walking cursor is one of several that prefetch before the first of them is read.
-            self.table.fetch(ordinal, self.walks);
+            self.table.fetch(ordinal, self.walks, self.keys_only);
         }
     }
 
@@ -367,6 +375,51 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
             Some(place) if place.end <= values => Ok(place),
             _ => Err(self.misfit()),
         }
+    }
+
+    /// Requests the pages of the entry's value. A hint: errors are those of the read.
+    pub(crate) fn fetch_value(&mut self, ordinal: u32) {
+        if let Ok(place) = self.value_place(ordinal)
+            && !place.is_empty()
+        {
+            let first = page::place(place.start).0;
+            let end = page::place(place.end - 1).0 + 1;
+            self.table.announce_values(first..end.min(first + WALK_PAGES_MAX));
+        }
+    }
+
+    /// Bytes of the file for the entries from one ordinal up to another: their share of the bytes of all.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    pub(crate) fn bytes_between(&mut self, from: u32, to: u32) -> Result<u64> {
+        let (from, to) = (self.bytes_before(from)?, self.bytes_before(to)?);
+        let all = (self.table.footer.values + self.table.footer.keys.bytes).max(1);
+        let part = u128::from(to.saturating_sub(from)) * u128::from(self.table.file_bytes());
+        Ok((part / u128::from(all)) as u64)
+    }
+
+    /// Bytes of keys and values of the entries before this one, about: keys of a block count as equally long.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    fn bytes_before(&mut self, ordinal: u32) -> Result<u64> {
+        let Footer { entries, blocks, keys, values, .. } = self.table.footer;
+        if ordinal == 0 {
+            return Ok(0);
+        }
+        if ordinal >= entries {
+            return Ok(values + keys.bytes);
+        }
+        let value = match self.table.value_bytes_each() {
+            Some(each) => each * u64::from(ordinal),
+            None => self.value_place(ordinal)?.start,
+        };
+        let (index, number) = (self.table.index()?, ordinal / BLOCK_KEYS);
+        let place = index.offset(number);
+        let end = if number + 1 < blocks { index.offset(number + 1) } else { keys.bytes };
+        let in_block = u64::from((entries - number * BLOCK_KEYS).min(BLOCK_KEYS));
+        Ok(value + place + end.saturating_sub(place) * u64::from(ordinal % BLOCK_KEYS) / in_block)
     }
 
     /// The length of the entry's value in bytes; 0 for a tombstone.
@@ -491,7 +544,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         let first = number * BLOCK_KEYS;
         if self.number != number {
             // A search reads all of it; while its page is being pinned, none of it is prefetched yet.
-            if !self.table.fetch_block(number) && self.walks {
+            if !self.table.fetch_block(number) && self.walks && !self.keys_only {
                 self.table.announce_block_values(number);
             }
         }

@@ -66,6 +66,8 @@ const KEY_FETCHED: u64 = 65;
 const VALUE_FETCHED: u64 = 256;
 /// Most pages of values that are announced while their keys are read.
 const BLOCK_PAGES_MAX: u64 = 4;
+/// Most pages of keys that are announced for one of several scans, and most pages of values.
+const WALK_PAGES_MAX: u64 = 8;
 /// Number of pages that are read at once, past the cache.
 const PIECE_PAGES: u64 = 256;
 /// Bytes of an index that are read at once.
@@ -343,9 +345,10 @@ impl<D: Disk> Table<D> {
     /// Prefetches what a search for an entry's key and value will touch, as far as it is known without
     /// reading: the block, the approximate place of the key in it, and the value if all are of one size. A
     /// hint. If pages are not in the cache, the device is asked for them, so that it reads the value's page
-    /// while the caller waits for the key's; and for the key's page too, if others are read `first`.
+    /// while the caller waits for the key's; and for the key's page too, if others are read `first`. With `keys_only`
+    /// the value is left out.
     #[inline]
-    fn fetch(&self, ordinal: u32, first: bool) {
+    pub(crate) fn fetch(&self, ordinal: u32, first: bool, keys_only: bool) {
         let Some(index) = self.index.get() else { return };
         let (number, at) = (ordinal / format::BLOCK_KEYS, ordinal % format::BLOCK_KEYS);
         let place = self.footer.keys.offset + index.offset(number);
@@ -356,13 +359,50 @@ impl<D: Disk> Table<D> {
             self.will_read(page::place(place).0, 1);
         }
         self.fetch_bytes(place + length * u64::from(at) / u64::from(format::BLOCK_KEYS), KEY_FETCHED);
-        let each = self.footer.values / u64::from(self.footer.entries.max(1));
-        if each * u64::from(self.footer.entries) == self.footer.values {
+        if keys_only {
+            return;
+        }
+        if let Some(each) = self.value_bytes_each() {
             let value = u64::from(ordinal) * each;
             if !self.fetch_bytes(value, each.clamp(1, VALUE_FETCHED)) {
                 self.will_read(page::place(value).0, 1);
             }
         }
+    }
+
+    /// The length of all values, if they have one.
+    #[inline]
+    fn value_bytes_each(&self) -> Option<u64> {
+        let each = self.footer.values / u64::from(self.footer.entries.max(1));
+        (each * u64::from(self.footer.entries) == self.footer.values).then_some(each)
+    }
+
+    /// Requests the pages that a walk of `count` entries from a key on reads first, at most [`WALK_PAGES_MAX`] of keys
+    /// and as many of values, if it is known without reading which.
+    pub(crate) fn fetch_walk(&self, key: &[u8], count: usize, keys_only: bool) -> Result<()> {
+        let Footer { entries, blocks, keys, values, .. } = self.footer;
+        if entries == 0 {
+            return Ok(());
+        }
+        let index = self.index()?;
+        let number = index.find(key);
+        // The walk may begin with the last key of its block.
+        let count = u64::from(format::BLOCK_KEYS) + count.min(entries as usize) as u64;
+        let end = (u64::from(number) + count.div_ceil(u64::from(format::BLOCK_KEYS))).min(u64::from(blocks));
+        let end = if end < u64::from(blocks) { index.offset(end as u32) } else { keys.bytes };
+        let pages = |from: u64, to: u64| {
+            let first = page::place(from).0;
+            first..to.div_ceil(page::PAYLOAD as u64).min(first + WALK_PAGES_MAX)
+        };
+        self.announce_keys(pages(keys.offset + index.offset(number), keys.offset + end));
+        if let Some(each) = self.value_bytes_each().filter(|_| !keys_only) {
+            let first = u64::from(number) * u64::from(format::BLOCK_KEYS);
+            let pages = pages(first * each, ((first + count) * each).min(values));
+            if pages.end - pages.start < WALK_PAGES_MAX {
+                self.announce_values(pages);
+            }
+        }
+        Ok(())
     }
 
     /// Prefetches what a search for a key will touch: the block, from memory or from the device.
@@ -377,7 +417,9 @@ impl<D: Disk> Table<D> {
                 self.will_read(page::place(self.footer.keys.offset + index.offset(number)).0, 1);
             }
             None | Some(0) => {}
-            Some(matches) => self.fetch(number * format::BLOCK_KEYS + matches.trailing_zeros(), true),
+            Some(matches) => {
+                self.fetch(number * format::BLOCK_KEYS + matches.trailing_zeros(), true, false);
+            }
         }
         Ok(())
     }
@@ -441,9 +483,7 @@ impl<D: Disk> Table<D> {
 
     /// Announces the values of a block's keys, if all values are of one size and these are on few pages.
     fn announce_block_values(&self, number: u32) {
-        let footer = &self.footer;
-        let each = footer.values / u64::from(footer.entries.max(1));
-        if each * u64::from(footer.entries) == footer.values {
+        if let Some(each) = self.value_bytes_each() {
             let of = |block: u32| u64::from(block) * u64::from(format::BLOCK_KEYS) * each;
             let pages = page::place(of(number)).0..of(number + 1).div_ceil(page::PAYLOAD as u64);
             if pages.end - pages.start <= BLOCK_PAGES_MAX {

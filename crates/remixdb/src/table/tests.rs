@@ -400,7 +400,7 @@ fn what_will_be_read_is_said_before() {
             }
         }
         assert_eq!(most_said, most);
-        table.fetch(0, true);
+        table.fetch(0, true, false);
     }
 }
 

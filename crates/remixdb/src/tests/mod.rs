@@ -17,6 +17,7 @@ mod metrics;
 mod opening;
 mod packed;
 mod ranges;
+mod reads;
 mod resume;
 mod salvage;
 mod snapshot;

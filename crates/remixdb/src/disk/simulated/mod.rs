@@ -66,6 +66,14 @@ struct SimulatedState {
     /// Bytes that were read, and written.
     read: u64,
     written: u64,
+    /// Pages of files that were announced and not read since, and the most there were of them.
+    #[cfg(test)]
+    announced: std::collections::BTreeSet<(usize, u64)>,
+    #[cfg(test)]
+    announced_most: usize,
+    /// Reads of pages that were not announced.
+    #[cfg(test)]
+    waits: usize,
     /// Which I/O fails.
     faults: fault::Faults,
     /// Bytes that its files can take together; `None` for any number.
@@ -146,6 +154,14 @@ impl Pending {
 /// Whether files of two kinds have one directory.
 fn is_together(a: Kind, b: Kind) -> bool {
     (a == Kind::Log) == (b == Kind::Log)
+}
+
+#[cfg(test)]
+impl SimulatedState {
+    fn count_wait(&mut self, inode: usize, offset: u64) {
+        let is_announced = self.announced.remove(&(inode, offset / crate::page::BYTES as u64));
+        self.waits += usize::from(!is_announced);
+    }
 }
 
 impl Simulated {
@@ -236,6 +252,15 @@ impl Simulated {
         let mut state = self.lock();
         state.faults.heal();
         state.unreadable.clear();
+    }
+
+    /// Number of reads of pages that were not announced, and the most pages that were announced and not read yet, since
+    /// the last call.
+    #[cfg(test)]
+    pub(crate) fn take_waits(&self) -> (usize, usize) {
+        let mut state = self.lock();
+        state.announced.clear();
+        (std::mem::take(&mut state.waits), std::mem::take(&mut state.announced_most))
     }
 
     /// Number of bytes that were read so far.
@@ -464,8 +489,20 @@ impl Disk for Simulated {
             go.done()?;
         }
         state.read += count as u64;
+        #[cfg(test)]
+        state.count_wait(file.inode, offset);
         buffer[..count].copy_from_slice(&bytes[from..from + count]);
         Ok(count)
+    }
+
+    #[cfg(test)]
+    fn will_read(&self, file: &File, offset: u64, bytes: u64) {
+        let mut state = self.lock_for(file);
+        let each = crate::page::BYTES as u64;
+        state
+            .announced
+            .extend((offset / each..(offset + bytes).div_ceil(each)).map(|page| (file.inode, page)));
+        state.announced_most = state.announced_most.max(state.announced.len());
     }
 
     fn submit(&self, file: &File, write: &mut Write) -> io::Result<usize> {
