@@ -444,6 +444,10 @@ fn a_transaction_is_committed_if_it_would_do_the_same_again() {
 /// A transaction that has a lock twice, by two handles, gives it up once.
 #[test]
 fn a_lock_is_given_up_by_its_owner_only() {
+    of_one_owner();
+}
+
+pub(super) fn of_one_owner() {
     let db = Db::open("memory:").expect("it opens");
     let name = "others";
     let first = db.keyspace(name).expect("it is made");

@@ -58,7 +58,7 @@ fn all_that_read_runs_show_the_same() {
         for tags in [false, true] {
             let order = (count > 1).then(|| runs.order(tags).unwrap());
             let partition = runs.partition(order.as_ref()).unwrap();
-            check(&mut partition.cursor(false).unwrap(), &live, &sought);
+            check(&mut partition.cursor().unwrap(), &live, &sought);
             for key in &sought {
                 let found = partition.get(key, |value| value.to_vec()).unwrap();
                 assert_eq!(found.as_ref(), live.get(key), "{key:?} of {count} runs");
@@ -67,7 +67,7 @@ fn all_that_read_runs_show_the_same() {
                 let old = runs.oldest(count - 1).order(tags).unwrap();
                 let rebuilt = runs.order_from(&old, tags).unwrap();
                 let partition = runs.partition(Some(&rebuilt)).unwrap();
-                check(&mut partition.cursor(false).unwrap(), &live, &sought);
+                check(&mut partition.cursor().unwrap(), &live, &sought);
             }
         }
     }
