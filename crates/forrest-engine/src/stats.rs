@@ -160,11 +160,13 @@ pub enum Capability {
     Compression,
     /// `Db::metrics`, and events for a listener.
     Metrics,
+    /// `Db::changes`.
+    Changes,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Capability; 14] = [
+    pub const ALL: [Capability; 15] = [
         Capability::Iteration,
         Capability::Batches,
         Capability::Snapshots,
@@ -179,6 +181,7 @@ impl Capability {
         Capability::Ingest,
         Capability::Compression,
         Capability::Metrics,
+        Capability::Changes,
     ];
 
     /// Its description in words.
@@ -198,6 +201,7 @@ impl Capability {
             Capability::Ingest => "ingest of sorted pairs",
             Capability::Compression => "compressed tables",
             Capability::Metrics => "metrics and events",
+            Capability::Changes => "changes as a stream",
         }
     }
 }

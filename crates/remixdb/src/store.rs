@@ -161,6 +161,7 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
             C::Ingest,
             C::Compression,
             C::Metrics,
+            C::Changes,
         ];
         Capabilities::new("PATH", ALL)
     }
@@ -183,6 +184,10 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
 
     fn settle(&self) -> Result<()> {
         self.0.settle()
+    }
+
+    fn changes(&self, since: u64, durability: Durability) -> Result<Box<dyn forrest_engine::Changes>> {
+        Ok(Box::new(self.0.changes(since, durability)?))
     }
 
     fn flush(&self) -> Result<()> {
