@@ -294,8 +294,10 @@ pub const FORREST_CAN_INGEST: u64 = 2048;
 pub const FORREST_CAN_COMPRESS: u64 = 4096;
 /// `forrest_metrics`.
 pub const FORREST_CAN_METRICS: u64 = 8192;
+/// `forrest_changes_begin`.
+pub const FORREST_CAN_CHANGES: u64 = 16384;
 
-/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_METRICS`. A
+/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_CHANGES`. A
 /// call that needs a missing one fails with `FORREST_UNSUPPORTED`.
 ///
 /// # Safety
@@ -327,6 +329,7 @@ fn bit(capability: Capability) -> u64 {
         Capability::Ingest => FORREST_CAN_INGEST,
         Capability::Compression => FORREST_CAN_COMPRESS,
         Capability::Metrics => FORREST_CAN_METRICS,
+        Capability::Changes => FORREST_CAN_CHANGES,
         // A capability that is missing in this list.
         _ => 0,
     }
