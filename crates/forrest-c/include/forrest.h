@@ -17,8 +17,8 @@
  * - Null pointers to results, null bytes of a length above 0, and lengths above the limits are errors. A function that fails
  *   sets its results to null or 0.
  * - Many threads may use a forrest_db at once, and read a forrest_value at once. A forrest_batch, a forrest_transaction, a
- *   forrest_ingest, a forrest_options and a forrest_iter may move between threads, but only one thread at a time may use it:
- *   for another thread the call fails with FORREST_BUSY. Closing a handle waits for the calls that are using it.
+ *   forrest_ingest, a forrest_changes, a forrest_options and a forrest_iter may move between threads, but only one thread
+ *   at a time may use it: for another thread the call fails with FORREST_BUSY. Closing a handle waits for the calls that are using it.
  * - The library sets no signal handler, and starts no thread before a store on disk is opened. It never ends the
  *   process because of bad input. A defect of the library itself is reported as FORREST_INTERNAL.
  */
@@ -109,6 +109,12 @@
  * `forrest_try_write` returns `FORREST_MISMATCH` instead, which is not an error.
  */
 #define FORREST_CONDITION_FAILED -9
+
+/**
+ * The changes that `forrest_changes_next` is to go on with are no longer kept. Start from a snapshot, and go on with
+ * the changes after it.
+ */
+#define FORREST_GONE -10
 
 /**
  * A defect of the library; please report the message. Close the store.
@@ -237,6 +243,21 @@
 #define FORREST_COMPRESSION 20
 
 /**
+ * Whether a store on disk keeps its changes for `forrest_changes_begin`: 0 or 1. Default: 0.
+ */
+#define FORREST_HISTORY 21
+
+/**
+ * Maximum size of the logs that are kept for their changes only, in bytes. Default: 1 GiB.
+ */
+#define FORREST_HISTORY_BYTES 22
+
+/**
+ * Maximum age of the changes in them, in milliseconds. Default: 7 days.
+ */
+#define FORREST_HISTORY_AGE_MS 23
+
+/**
  * No compression.
  */
 #define FORREST_COMPRESSION_NONE 0
@@ -310,6 +331,37 @@
  * The device has reported it stored, with everything before it. It survives power loss.
  */
 #define FORREST_DURABILITY_SYNC 3
+
+/**
+ * The key has this value.
+ */
+#define FORREST_CHANGE_SET 1
+
+/**
+ * The key is not there.
+ */
+#define FORREST_CHANGE_DELETE 2
+
+/**
+ * No key from `key` up to but not including `value` is there; if `value` is null, no key from `key` on.
+ */
+#define FORREST_CHANGE_DELETE_RANGE 3
+
+/**
+ * The keyspace was created, and is empty.
+ */
+#define FORREST_CHANGE_CREATE_KEYSPACE 4
+
+/**
+ * The keyspace was dropped, with all its keys.
+ */
+#define FORREST_CHANGE_DROP_KEYSPACE 5
+
+/**
+ * An ingest may have added pairs with keys from `key` to `value`, both included. The changes do not have them: read
+ * the range.
+ */
+#define FORREST_CHANGE_INGEST 6
 
 /**
  * Ordered iteration both ways.
@@ -387,9 +439,20 @@
 #define FORREST_CAN_APPROXIMATE 16384
 
 /**
+ * `forrest_changes_begin`.
+ */
+#define FORREST_CAN_CHANGES 32768
+
+/**
  * Changes that are applied at one instant. Only one thread at a time may use a batch.
  */
 typedef struct forrest_batch forrest_batch;
+
+/**
+ * The changes of a store after a sequence number, in their order. Only one thread at a time may use it. It keeps the
+ * store open.
+ */
+typedef struct forrest_changes forrest_changes;
 
 /**
  * An open store, one of its keyspaces, or a snapshot of one. Many threads may use a handle at once.
@@ -464,6 +527,45 @@ typedef bool (*forrest_see)(void *context,
                             size_t key_bytes,
                             const void *value,
                             size_t value_bytes);
+
+/**
+ * A change. All its pointers are valid until the next call with the same stream. Later versions of the library may
+ * know more kinds.
+ */
+typedef struct {
+  /**
+   * Its sequence number. Numbers ascend from 1, and some are left out.
+   */
+  uint64_t sequence;
+  /**
+   * The keyspace, in UTF-8, with a zero byte at its end. A zero byte in a name is left out.
+   */
+  const char *keyspace;
+  /**
+   * What happened: one of `FORREST_CHANGE_SET` to `FORREST_CHANGE_INGEST`.
+   */
+  int32_t kind;
+  /**
+   * 1 if it is the last of its batch, or was made alone; 0 if the next change belongs to the same batch.
+   */
+  int32_t ends_batch;
+  /**
+   * The key, or the first one of a range; null if the whole keyspace is concerned.
+   */
+  const void *key;
+  /**
+   * The length of `key`; `FORREST_ABSENT` if it is null.
+   */
+  size_t key_bytes;
+  /**
+   * The value, or the end of a range; null if there is none.
+   */
+  const void *value;
+  /**
+   * The length of `value`; `FORREST_ABSENT` if it is null.
+   */
+  size_t value_bytes;
+} forrest_change;
 
 /**
  * Statistics of a store, at about the moment of the call. Later versions of the library may add fields at
@@ -655,7 +757,7 @@ int32_t forrest_options_create(forrest_options **options);
 
 /**
  * Sets an option, one of `FORREST_CAPACITY_BYTES` to
- * `FORREST_COMPRESSION`.
+ * `FORREST_HISTORY_AGE_MS`.
  *
  * `FORREST_INVALID_ARGUMENT` if this version of the library does not know the option or value; nothing is
  * changed then. Limits of numbers are checked when a store is opened.
@@ -1485,6 +1587,55 @@ int32_t forrest_ingest_finish(forrest_ingest *ingest,
 int32_t forrest_ingest_destroy(forrest_ingest *ingest);
 
 /**
+ * Begins a stream of the changes after sequence number `since`, each as soon as it has this durability:
+ * `FORREST_DURABILITY_DEFAULT` to `FORREST_DURABILITY_SYNC`. The store is on disk and has `FORREST_HISTORY`, or is
+ * opened to be read beside a process that has. Destroy it with `forrest_changes_destroy`.
+ *
+ * `FORREST_GONE` if some of the changes are no longer kept; `FORREST_INVALID_ARGUMENT` without that option, or if `db`
+ * is a snapshot; `FORREST_UNSUPPORTED` if the home has no `FORREST_CAN_CHANGES`; `FORREST_IO`, `FORREST_CORRUPT`,
+ * `FORREST_OUT_OF_SPACE`.
+ *
+ * # Safety
+ * - `changes` is null or writable.
+ */
+int32_t forrest_changes_begin(forrest_db *db,
+                              uint64_t since,
+                              uint64_t durability,
+                              forrest_changes **changes);
+
+/**
+ * Writes the next change to `*change`, and returns `FORREST_OK`. If there is none yet, waits up to `wait_ms`
+ * milliseconds for one, and then returns `FORREST_NOT_FOUND`. `forrest_changes_destroy` waits for it.
+ *
+ * `FORREST_GONE` if the next changes are no longer kept; `FORREST_IO`, `FORREST_CORRUPT`, `FORREST_OUT_OF_SPACE`,
+ * `FORREST_STOPPED`.
+ *
+ * # Safety
+ * - `change` is null or writable.
+ */
+int32_t forrest_changes_next(forrest_changes *changes,
+                             uint64_t wait_ms,
+                             forrest_change *change);
+
+/**
+ * Destroys a stream of changes. Null is ignored.
+ */
+int32_t forrest_changes_destroy(forrest_changes *changes);
+
+/**
+ * Writes the sequence number of the last change that a snapshot has to `*sequence`: the changes after it are those
+ * that the snapshot lacks.
+ *
+ * `FORREST_INVALID_ARGUMENT` if `snapshot` is not a snapshot; `FORREST_UNSUPPORTED` if the home has no
+ * `FORREST_CAN_CHANGES`.
+ *
+ * # Safety
+ * - `sequence` is null or writable.
+ */
+int32_t forrest_snapshot_sequence(const forrest_db *snapshot,
+                                  uint64_t *sequence);
+
+/**
  * Creates an iterator, which is not yet at a pair. Destroy it with `forrest_iter_destroy`. It may outlive
  * the handle `db`, and keeps the store open. If `db` is a snapshot, it iterates over the snapshot.
  *
@@ -1740,14 +1891,13 @@ int32_t forrest_metrics(const forrest_db *db,
                         size_t *text_bytes);
 
 /**
- * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_APPROXIMATE`. A
+ * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_CHANGES`. A
  * call that needs a missing one fails with `FORREST_UNSUPPORTED`.
  *
  * # Safety
  * - `capabilities` is null or writable.
  */
-int32_t forrest_capabilities(const forrest_db *db,
-                             uint64_t *capabilities);
+int32_t forrest_capabilities(const forrest_db *db, uint64_t *capabilities);
 
 /**
  * Copies what is intact of the damaged store on disk in the directory `from` to a new store at `to`. It also works if

@@ -176,7 +176,7 @@ public:
         handle_.reset(made);
     }
 
-    /** Sets an option of forrest.h, FORREST_CAPACITY_BYTES to FORREST_COMPRESSION. */
+    /** Sets an option of forrest.h, FORREST_CAPACITY_BYTES to FORREST_HISTORY_AGE_MS. */
     Options &set(int32_t option, uint64_t value) {
         detail::check(forrest_options_set(handle(), option, value));
         return *this;
@@ -454,7 +454,7 @@ public:
         return std::string(static_cast<const char *>(text), bytes);
     }
 
-    /** What the home can do: a sum of FORREST_CAN_ITERATE to FORREST_CAN_APPROXIMATE. */
+    /** What the home can do: a sum of FORREST_CAN_ITERATE to FORREST_CAN_CHANGES. */
     uint64_t capabilities() const {
         uint64_t capabilities;
         detail::check(forrest_capabilities(handle(), &capabilities));
@@ -531,6 +531,12 @@ public:
 
     /** A keyspace in the snapshot. */
     Snapshot keyspace(const std::string &name) const { return Snapshot(keyspace_handle(name)); }
+    /** The sequence number of its last change: Db::changes after it returns those that it lacks. */
+    uint64_t sequence() const {
+        uint64_t sequence;
+        detail::check(forrest_snapshot_sequence(handle(), &sequence));
+        return sequence;
+    }
 };
 
 /** Changes that are applied at one instant, or not at all. */
@@ -715,6 +721,26 @@ private:
     detail::Owned<forrest_ingest, forrest_ingest_destroy> handle_;
 };
 
+/** The changes of a store after a sequence number, in their order; see forrest_changes. */
+class Changes {
+public:
+    /** Takes over a handle from a function of forrest.h. */
+    explicit Changes(forrest_changes *handle) noexcept : handle_(handle) {}
+
+    /** The next change, whose pointers are valid until the next call; nothing if none comes for this time. */
+    std::optional<forrest_change> next(uint64_t wait_ms = 0) {
+        forrest_change change;
+        if (!detail::is_ok(forrest_changes_next(handle(), wait_ms, &change)))
+            return std::nullopt;
+        return change;
+    }
+
+    forrest_changes *handle() const noexcept { return handle_.get(); }
+
+private:
+    detail::Owned<forrest_changes, forrest_changes_destroy> handle_;
+};
+
 /** The result of Db::compare_and_swap. */
 struct Swap {
     /** Whether the value was replaced. */
@@ -805,6 +831,12 @@ public:
         forrest_ingest *begun;
         detail::check(forrest_ingest_begin(handle(), &begun));
         return Ingest(begun);
+    }
+    /** The changes after a sequence number, of a store on disk with FORREST_HISTORY. */
+    Changes changes(uint64_t since, Durability durability = Durability::Default) {
+        forrest_changes *begun;
+        detail::check(forrest_changes_begin(handle(), since, static_cast<uint64_t>(durability), &begun));
+        return Changes(begun);
     }
     /** Applies a batch, or returns which comparison failed. */
     [[nodiscard]] Written try_write(const Batch &batch, Durability durability = Durability::Default) {

@@ -35,6 +35,9 @@ pub const FORREST_STOPPED: i32 = -8;
 /// A comparison of a batch found another value than the expected one. Nothing was changed.
 /// `forrest_try_write` returns `FORREST_MISMATCH` instead, which is not an error.
 pub const FORREST_CONDITION_FAILED: i32 = -9;
+/// The changes that `forrest_changes_next` is to go on with are no longer kept. Start from a snapshot, and go on with
+/// the changes after it.
+pub const FORREST_GONE: i32 = -10;
 /// A defect of the library; please report the message. Close the store.
 pub const FORREST_INTERNAL: i32 = -100;
 
@@ -88,6 +91,7 @@ pub(crate) fn words(code: i32) -> &'static CStr {
         FORREST_UNSUPPORTED => c"unsupported",
         FORREST_STOPPED => c"stopped",
         FORREST_CONDITION_FAILED => c"condition failed",
+        FORREST_GONE => c"gone",
         FORREST_INTERNAL => c"internal error",
         _ => c"unknown code",
     }

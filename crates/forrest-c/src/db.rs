@@ -40,6 +40,14 @@ impl Db {
         &self.view
     }
 
+    /// The snapshot. Fails for a store.
+    pub(crate) fn past(&self) -> Result<&Snapshot, Failure> {
+        match &self.state {
+            DbState::Past(snapshot) => Ok(snapshot),
+            DbState::Newest(..) => Err(Failure::invalid("the handle is no snapshot")),
+        }
+    }
+
     /// The store and the keyspace, for changes. Fails for a snapshot.
     pub(crate) fn newest(&self) -> Result<(&forrest_rust::Db, &Keyspace), Failure> {
         match &self.state {

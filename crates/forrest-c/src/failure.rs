@@ -72,6 +72,7 @@ fn code_of(kind: ErrorKind) -> i32 {
         ErrorKind::Unsupported => code::FORREST_UNSUPPORTED,
         ErrorKind::Stopped => code::FORREST_STOPPED,
         ErrorKind::ConditionFailed => code::FORREST_CONDITION_FAILED,
+        ErrorKind::Gone => code::FORREST_GONE,
         // A kind that is missing in this list. The message is still correct.
         _ => code::FORREST_INTERNAL,
     }
@@ -154,6 +155,7 @@ mod tests {
             ErrorKind::Unsupported,
             ErrorKind::Stopped,
             ErrorKind::ConditionFailed,
+            ErrorKind::Gone,
         ];
         for (at, kind) in kinds.into_iter().enumerate() {
             assert_eq!(code_of(kind), -(at as i32) - 1);

@@ -16,6 +16,7 @@
 //! | iter.rs | iterators |
 //! | transaction.rs | transactions |
 //! | batch.rs | batches, and writing them |
+//! | changes.rs | the changes of a store as a stream |
 //! | ingest.rs | ingests of sorted pairs |
 //! | salvage.rs | what is intact of a damaged store; moving a log |
 //! | kernel.rs | the stores in the kernel |
@@ -32,6 +33,7 @@
 mod argument;
 pub mod batch;
 pub mod change;
+pub mod changes;
 pub mod code;
 pub mod db;
 pub mod failure;

@@ -78,6 +78,13 @@ pub const FORREST_MEMORY_BYTES: i32 = 19;
 /// `FORREST_UNSUPPORTED` if the home, or this build of the library, does not have it.
 pub const FORREST_COMPRESSION: i32 = 20;
 
+/// Whether a store on disk keeps its changes for `forrest_changes_begin`: 0 or 1. Default: 0.
+pub const FORREST_HISTORY: i32 = 21;
+/// Maximum size of the logs that are kept for their changes only, in bytes. Default: 1 GiB.
+pub const FORREST_HISTORY_BYTES: i32 = 22;
+/// Maximum age of the changes in them, in milliseconds. Default: 7 days.
+pub const FORREST_HISTORY_AGE_MS: i32 = 23;
+
 /// No compression.
 pub const FORREST_COMPRESSION_NONE: u64 = 0;
 /// LZ4.
@@ -128,7 +135,7 @@ pub unsafe extern "C" fn forrest_options_create(options: *mut *mut Options) -> i
 }
 
 /// Sets an option, one of `FORREST_CAPACITY_BYTES` to
-/// `FORREST_COMPRESSION`.
+/// `FORREST_HISTORY_AGE_MS`.
 ///
 /// `FORREST_INVALID_ARGUMENT` if this version of the library does not know the option or value; nothing is
 /// changed then. Limits of numbers are checked when a store is opened.
@@ -195,6 +202,9 @@ impl Options {
             FORREST_CACHE_BYTES => builder.cache_bytes(size(value)?),
             FORREST_TABLE_BYTES => builder.table_bytes(value),
             FORREST_COMPRESSION => builder.compression(compression(value)?),
+            FORREST_HISTORY => builder.history(flag(option, value)?),
+            FORREST_HISTORY_BYTES => builder.history_bytes(value),
+            FORREST_HISTORY_AGE_MS => builder.history_age(Duration::from_millis(value)),
             FORREST_TAGS => builder.tags(flag(option, value)?),
             FORREST_WORKERS => builder.workers(size(value)?),
             FORREST_WORKER_CPU => {

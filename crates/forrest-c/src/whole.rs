@@ -296,8 +296,10 @@ pub const FORREST_CAN_COMPRESS: u64 = 4096;
 pub const FORREST_CAN_METRICS: u64 = 8192;
 /// `forrest_approximate`.
 pub const FORREST_CAN_APPROXIMATE: u64 = 16384;
+/// `forrest_changes_begin`.
+pub const FORREST_CAN_CHANGES: u64 = 32768;
 
-/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_APPROXIMATE`. A
+/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_CHANGES`. A
 /// call that needs a missing one fails with `FORREST_UNSUPPORTED`.
 ///
 /// # Safety
@@ -330,6 +332,7 @@ fn bit(capability: Capability) -> u64 {
         Capability::Compression => FORREST_CAN_COMPRESS,
         Capability::Metrics => FORREST_CAN_METRICS,
         Capability::Approximate => FORREST_CAN_APPROXIMATE,
+        Capability::Changes => FORREST_CAN_CHANGES,
         // A capability that is missing in this list.
         _ => 0,
     }

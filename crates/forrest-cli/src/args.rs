@@ -222,6 +222,9 @@ pub(crate) enum StoreCommand {
     /// Print the store's content, memory and capabilities
     #[command(after_help = help::STAT)]
     Stat(StatArgs),
+    /// Print the changes of a store on disk, in their order
+    #[command(after_help = help::TAIL)]
+    Tail(TailArgs),
     /// Read everything stored on disk and check it
     #[command(after_help = help::VERIFY)]
     Verify(StorePath),
@@ -239,6 +242,7 @@ impl StoreCommand {
         match self {
             StoreCommand::Verify(args) | StoreCommand::Compact(args) => args.path.as_deref(),
             StoreCommand::Checkpoint(args) => args.store.as_deref(),
+            StoreCommand::Tail(args) => args.store.as_deref(),
             _ => None,
         }
     }
@@ -253,6 +257,7 @@ impl StoreCommand {
                 | StoreCommand::Keyspaces
                 | StoreCommand::Dump(_)
                 | StoreCommand::Stat(_)
+                | StoreCommand::Tail(_)
                 | StoreCommand::Verify(_)
                 | StoreCommand::Checkpoint(_)
         )
@@ -285,6 +290,37 @@ pub(crate) struct StatArgs {
     /// Print the text format of Prometheus, for a store on disk
     #[arg(long)]
     pub(crate) prometheus: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TailArgs {
+    /// The store; the same as --db URL
+    #[arg(value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// Only the changes after this sequence number
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) since: u64,
+    /// Wait for more changes, until Ctrl-C
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// Only those that are memory, buffered (default), sync
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        value_enum,
+        default_value = "buffered",
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    pub(crate) durability: Level,
+}
+
+/// How durable changes are.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Level {
+    Memory,
+    Buffered,
+    Sync,
 }
 
 #[derive(Debug, Args)]
@@ -563,6 +599,9 @@ pub(crate) struct StoreOptions {
     /// Disk: compression of tables: none, lz4, zstd
     #[arg(long, global = true, value_name = "METHOD")]
     pub(crate) compression: Option<Compression>,
+    /// Disk: keep changes for "tail", true or false
+    #[arg(long, global = true, value_name = "BOOL", hide_possible_values = true)]
+    pub(crate) history: Option<bool>,
     /// Disk: threads for flushes and compactions
     #[arg(long, global = true, value_name = "N")]
     pub(crate) workers: Option<usize>,

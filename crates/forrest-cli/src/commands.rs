@@ -8,7 +8,7 @@ use crate::codec::{self, Format, Shown, text};
 use crate::failure::Failure;
 use crate::load::Refused;
 use crate::session::{Answer, Session};
-use crate::{dump, interrupt, load, stat, term, verify};
+use crate::{dump, interrupt, load, stat, tail, term, verify};
 use clap::Parser;
 use forrest::{Approximate, Op, Outcome, Swap};
 use std::ffi::OsStr;
@@ -44,6 +44,7 @@ pub(crate) fn run_on_store(
             dump::dump(session, file.as_deref().unwrap_or(Path::new("-"))).map(|()| Answer::Done)
         }
         StoreCommand::Stat(args) => stat::run(session, &args),
+        StoreCommand::Tail(args) => tail::run(session, &args),
         StoreCommand::Verify(_) => verify::verify(session),
         StoreCommand::Checkpoint(args) => verify::checkpoint(session, &args.path),
         StoreCommand::Compact(_) => verify::compact(session),

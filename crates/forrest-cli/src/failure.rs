@@ -16,6 +16,8 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const DAMAGE: u8 = 3;
 /// Exit code for every other error: input and output, limits, space, features that a home does not have.
 pub(crate) const OTHER: u8 = 4;
+/// Exit code if the changes that are asked for are no longer kept.
+pub(crate) const GONE: u8 = 5;
 /// Exit code when the reader of standard output has closed it: 128 and the number of SIGPIPE.
 pub(crate) const BROKEN_PIPE: u8 = 141;
 
@@ -97,6 +99,7 @@ impl Failure {
             Failure::Store(e) | Failure::Opening(_, e) => match e.kind() {
                 ErrorKind::InvalidArgument => USAGE,
                 ErrorKind::Corrupt => DAMAGE,
+                ErrorKind::Gone => GONE,
                 _ => OTHER,
             },
             Failure::Home(_) | Failure::Io(..) | Failure::Input(..) => OTHER,

@@ -31,7 +31,8 @@ begins with a hyphen.
 Exit codes:
   0  done                     3  damaged data, wrong answers
   1  not found, no match      4  any other error: files, limits, store in use
-  2  bad usage              130  interrupted by Ctrl-C
+  2  bad usage                5  changes that are no longer kept
+                            130  interrupted by Ctrl-C
                             141  the reader of standard output has gone";
 
 pub(crate) const GET: &str = "\
@@ -162,6 +163,24 @@ Examples:
   forrest --db trees stat
   forrest --load in.txt stat
   forrest --load in.txt --format jsonl stat";
+
+pub(crate) const TAIL: &str = "\
+Prints a line for each change: its sequence number, and what happened. A store
+keeps its changes if it is written to with --history true: up to 1 GiB, for up
+to 7 days. Another process may write to it meanwhile. Changes that are no longer
+kept are an error, with exit code 5.
+
+With --durability sync, only changes that no power cut takes back: those that
+have become tables, if another process writes to the store.
+
+With --format ops, the lines are operations that \"load\" makes again, and what
+happened to a whole keyspace is a comment; with jsonl, objects.
+
+Examples:
+  forrest --db forest --history true set oak Quercus
+  forrest tail forest
+  forrest tail forest --since 1
+  forrest tail forest -f ops | forrest --db twin -f ops load -";
 
 pub(crate) const VERIFY: &str = "\
 Reads every file of the store past all caches, checks every checksum, and walks

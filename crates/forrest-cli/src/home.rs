@@ -118,6 +118,9 @@ impl Home {
         if let Some(compression) = options.compression {
             builder = builder.compression(compression);
         }
+        if let Some(history) = options.history {
+            builder = builder.history(history);
+        }
         if !options.worker_cpus.is_empty() {
             builder = builder.worker_cpus(&options.worker_cpus);
         }

@@ -8,7 +8,7 @@
 //! | main.rs | from arguments to exit code |
 //! | args.rs, help.rs | the arguments, and their help |
 //! | shell.rs | many commands on one store; editor.rs: the line of its prompt, history, completion |
-//! | commands.rs | the commands on a store; load.rs, dump.rs, stat.rs, verify.rs the longer ones |
+//! | commands.rs | the commands on a store; load.rs, dump.rs, stat.rs, tail.rs, verify.rs the longer ones |
 //! | demo/ | the tour on real files: walk.rs, meta.rs, ask.rs, measure.rs |
 //! | bench/ | the benchmarks of db_bench: work.rs |
 //! | stress/ | threads against each other: truth.rs, work.rs |
@@ -48,10 +48,11 @@ mod session;
 mod shell;
 mod stat;
 mod stress;
+mod tail;
 mod term;
 mod verify;
 
-use args::{Cli, Command, StoreArgs};
+use args::{Cli, Command, StoreArgs, StoreCommand};
 use clap::{CommandFactory, Parser};
 use failure::Failure;
 use home::Home;
@@ -175,7 +176,9 @@ fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
         Command::Store(command) => {
             let db = once(store.db.as_deref(), command.path())?;
             let home = Home::named(db, command.makes() || !store.load.is_empty())?;
-            Ok(home.reading(store.read_only, command.only_reads() && store.load.is_empty()))
+            // A process that writes to the store keeps its changes; this one only looks at them.
+            let always = store.read_only || matches!(command, StoreCommand::Tail(_));
+            Ok(home.reading(always, command.only_reads() && store.load.is_empty()))
         }
     }
 }

@@ -5,6 +5,7 @@
 //! several threads at once. Dropping the last handle of a store closes it.
 
 use crate::bounds::KeyBounds;
+use crate::changes::Changes;
 use crate::chunk::{Chunk, Filled, Goto};
 use crate::error::{Error, Result};
 use crate::ingest::Ingest;
@@ -135,6 +136,17 @@ pub trait Store: Clone + Send + Sync + 'static {
         }
     }
 
+    /// The changes after sequence number `since`, as far as they are this durable.
+    ///
+    /// # Errors
+    /// `Gone` if some of them are no longer kept; `InvalidArgument` if the store keeps none; `Unsupported` if the
+    /// engine has none; `Io`, `Corrupt`, `OutOfSpace`.
+    fn changes(&self, since: u64, durability: Durability) -> Result<Box<dyn Changes>> {
+        let _ = (since, durability);
+        let home = self.capabilities().home();
+        Err(Error::unsupported(format!("the changes of \"{home}\": only stores on disk return them")))
+    }
+
     /// Moves all changes from memory and logs to tables, durably. Does nothing if the engine has no tables.
     ///
     /// # Errors
@@ -232,6 +244,12 @@ pub trait Snapshot: Clone + Send + Sync + 'static {
 
     /// The names of the keyspaces at that time, sorted.
     fn keyspaces(&self) -> Vec<String>;
+
+    /// The sequence number of the last change that it has: the changes after it are those that it lacks. `None` if the
+    /// engine has no [`Store::changes`].
+    fn sequence(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// One state of a keyspace: the newest, or a snapshot's.

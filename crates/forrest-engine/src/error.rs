@@ -58,6 +58,9 @@ pub enum ErrorKind {
     /// A comparison in a batch did not hold, and nothing of the batch was applied; [`Error::op`] returns its
     /// index. Read and try again, or use `Db::try_write`, which returns this as a value.
     ConditionFailed,
+    /// The store does not have the changes any more that `Db::changes` is to go on with. Start from a snapshot, and go
+    /// on with the changes after it.
+    Gone,
 }
 
 impl ErrorKind {
@@ -73,6 +76,7 @@ impl ErrorKind {
             ErrorKind::Unsupported => "unsupported",
             ErrorKind::Stopped => "stopped",
             ErrorKind::ConditionFailed => "condition failed",
+            ErrorKind::Gone => "gone",
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | contract.rs | the traits that an engine implements: [`Store`], [`Keyspace`], [`View`], [`Snapshot`], [`Cursor`] |
+//! | changes.rs | [`Change`], [`Changes`]: what has happened to a store |
 //! | ingest.rs | [`Ingest`]: many sorted pairs, which a keyspace gets at one instant |
 //! | chunk.rs | [`Chunk`]: the pairs that one refill of an iteration brings |
 //! | line.rs | the text form of operations |
@@ -26,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bounds;
+mod changes;
 pub mod chunk;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -41,6 +43,7 @@ pub mod spans;
 pub mod stats;
 
 pub use bounds::{KeyBounds, KeyRange, prefix_end};
+pub use changes::{Change, Changes, What};
 pub use chunk::{Chunk, Filled, Goto};
 pub use contract::{Cursor, Keyspace, NoSnapshot, Snapshot, Store, View, one_by_one};
 pub use error::{Error, ErrorKind, Result};

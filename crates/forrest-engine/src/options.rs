@@ -120,6 +120,12 @@ pub struct Options {
     pub background_bytes_per_second: Option<u64>,
     /// The longest time that a change waits for memory.
     pub wait: Duration,
+    /// Whether logs are kept that are no longer needed, so that the changes in them can be read.
+    pub history: bool,
+    /// Maximum size of such logs, in bytes.
+    pub history_bytes: u64,
+    /// Maximum age of the changes in such logs.
+    pub history_age: Duration,
     /// The directory of the logs; `None` for that of the store.
     pub log_directory: Option<PathBuf>,
     /// Whether a store that is not there is created.
@@ -155,6 +161,10 @@ pub const DEFAULT_TABLE_BYTES: u64 = 80 << 20;
 pub const DEFAULT_MODE: u32 = 0o600;
 /// Default of [`Options::wait`].
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
+/// Default of [`Options::history_bytes`].
+pub const DEFAULT_HISTORY_BYTES: u64 = 1 << 30;
+/// Default of [`Options::history_age`].
+pub const DEFAULT_HISTORY_AGE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Default of [`Options::open_files`].
 pub const DEFAULT_OPEN_FILES: usize = 4096;
 
@@ -178,6 +188,9 @@ impl Default for Options {
             open_files: None,
             background_bytes_per_second: None,
             wait: DEFAULT_WAIT,
+            history: false,
+            history_bytes: DEFAULT_HISTORY_BYTES,
+            history_age: DEFAULT_HISTORY_AGE,
             log_directory: None,
             create: true,
             read_only: false,

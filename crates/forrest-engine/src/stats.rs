@@ -173,11 +173,13 @@ pub enum Capability {
     Metrics,
     /// `View::approximate`.
     Approximate,
+    /// `Db::changes`.
+    Changes,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Capability; 15] = [
+    pub const ALL: [Capability; 16] = [
         Capability::Iteration,
         Capability::Batches,
         Capability::Snapshots,
@@ -193,6 +195,7 @@ impl Capability {
         Capability::Compression,
         Capability::Metrics,
         Capability::Approximate,
+        Capability::Changes,
     ];
 
     /// Its description in words.
@@ -213,6 +216,7 @@ impl Capability {
             Capability::Compression => "compressed tables",
             Capability::Metrics => "metrics and events",
             Capability::Approximate => "approximate counts",
+            Capability::Changes => "changes as a stream",
         }
     }
 }

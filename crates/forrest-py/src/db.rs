@@ -1,5 +1,6 @@
 //! [`Db`]: opening and closing, and operations on the whole store.
 
+use crate::changes::Changes;
 use crate::failure::Failure;
 use crate::keyspace::Keyspace;
 use crate::options::{self, COMPRESSION, DURABILITY, PAGES, choose};
@@ -43,6 +44,7 @@ impl Db {
         table_bytes=None, tags=None, workers=None, worker_cpus=None, open_files=None, batch_ops_max=None,
         batch_bytes_max=None, pages=None, numa=None, mode=None, wait=None,
         background_bytes_per_second=None, memory_bytes=None, log_directory=None, compression=None,
+        history=None, history_bytes=None, history_age=None,
     ))]
     fn new(
         url: &Bound<'_, PyAny>,
@@ -67,6 +69,9 @@ impl Db {
         memory_bytes: Option<usize>,
         log_directory: Option<PathBuf>,
         compression: Option<&str>,
+        history: Option<bool>,
+        history_bytes: Option<u64>,
+        history_age: Option<Duration>,
     ) -> PyResult<PyClassInitializer<Db>> {
         let py = url.py();
         let url = options::url(url)?;
@@ -79,6 +84,7 @@ impl Db {
         given!(builder, worker_cpus, open_files, batch_ops_max, batch_bytes_max, pages, numa, mode, wait);
         let compression = compression.map(|word| choose(py, "compression", COMPRESSION, word)).transpose()?;
         given!(builder, background_bytes_per_second, memory_bytes, log_directory, compression);
+        given!(builder, history, history_bytes, history_age);
         let open = || if read_only { builder.open_read_only(&url) } else { builder.open(&url) };
         let db = py.detach(open).map_err(|error| Failure::from(error).raise(py))?;
         let initializer = || {
@@ -126,6 +132,18 @@ impl Db {
     #[pyo3(signature = (name, /))]
     fn drop_keyspace(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
         self.run(py, |db| db.drop_keyspace(name))
+    }
+
+    /// The changes after a sequence number, in their order, of a store on disk that is opened with history=True. An
+    /// iteration returns those that there are; wait() waits for more. Raises GoneError if some are no longer kept.
+    #[pyo3(signature = (since=0, *, durability=None))]
+    fn changes(&self, py: Python<'_>, since: u64, durability: Option<&str>) -> PyResult<Changes> {
+        let durability = durability.map(|word| choose(py, "durability", DURABILITY, word)).transpose()?;
+        let changes = self.run(py, |db| match durability {
+            Some(durability) => db.changes_with(since, durability),
+            None => db.changes(since),
+        })?;
+        Changes::of(self.store.scope(), changes).map_err(|failure| failure.raise(py))
     }
 
     /// Makes everything written before as durable as this home can, and then returns. On disk it then

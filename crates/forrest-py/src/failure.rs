@@ -103,6 +103,7 @@ fn class(kind: ErrorKind) -> &'static str {
         ErrorKind::Unsupported => "UnsupportedError",
         ErrorKind::Stopped => "StoppedError",
         ErrorKind::ConditionFailed => "ConditionFailedError",
+        ErrorKind::Gone => "GoneError",
         // A kind that is missing in this list. The message is still correct.
         _ => "Error",
     }

@@ -10,6 +10,7 @@
 //! | batch.rs | `Batch`: changes that are applied together |
 //! | snapshot.rs | `Snapshot`: one state of all keyspaces |
 //! | db.rs | `Db`: opening and closing, and operations on the whole store |
+//! | changes.rs | `Changes`: what has happened to a store |
 //! | rows.rs | many pairs of a fixed length, for arrays |
 //! | keyspace.rs | `Keyspace`: all changes |
 //! | view.rs | `View`: all reads |
@@ -26,6 +27,7 @@
 
 mod argument;
 mod batch;
+mod changes;
 mod db;
 mod failure;
 mod keyspace;
@@ -47,6 +49,8 @@ mod _forrest {
     const __version__: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
     use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::changes::{Change, Changes};
     #[pymodule_export]
     use crate::db::Db;
     #[pymodule_export]

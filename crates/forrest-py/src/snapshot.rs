@@ -66,6 +66,12 @@ impl Snapshot {
         self.close(py)
     }
 
+    /// The sequence number of the last change that it has: db.changes() after it returns those that it lacks. On disk.
+    #[getter]
+    fn sequence(&self, py: Python<'_>) -> PyResult<u64> {
+        self.state.at_once(py, |snapshot| Ok(snapshot.sequence()?))
+    }
+
     /// The names of the keyspaces that existed then, sorted.
     fn keyspaces(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.state.at_once(py, |snapshot| Ok(snapshot.keyspaces()?))

@@ -398,6 +398,48 @@ impl Builder {
         self
     }
 
+    /// Whether a store on disk keeps its changes, so that [`Db::changes`](crate::Db::changes) can return them.
+    ///
+    /// Default: false. Why: others can follow the store, to copy it, to index it or to react. The changes are those of
+    /// the log, whose files stay longer: as long as [`history_bytes`](Builder::history_bytes) and
+    /// [`history_age`](Builder::history_age) say. A flush waits for a sync of the log first. History begins with the
+    /// first change after the option is set, and ends where the store is changed without it. A store that was changed
+    /// with it cannot be opened by releases before it. Ignored in other homes and where the store is only read.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// let db = forrest::Db::builder().history(true).open(path)?;
+    /// db.set("oak", "Quercus")?;
+    /// assert_eq!(db.changes(0)?.count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn history(mut self, history: bool) -> Builder {
+        self.options.history = history;
+        self
+    }
+
+    /// Maximum size of the logs that are kept for their changes only.
+    ///
+    /// Unit: bytes. Default: [`DEFAULT_HISTORY_BYTES`](crate::DEFAULT_HISTORY_BYTES) (1 GiB). Limit: none; with 0,
+    /// nothing is kept but the logs that the store needs itself. Those are not counted: about
+    /// [`memtable_bytes`](Builder::memtable_bytes), up to three times as much while tables are written. A log goes as a
+    /// whole, and the oldest first; so up to one log less is kept. If the store has no space, all of it goes.
+    pub fn history_bytes(mut self, bytes: u64) -> Builder {
+        self.options.history_bytes = bytes;
+        self
+    }
+
+    /// Maximum age of the changes that are kept in logs that the store does not need itself.
+    ///
+    /// Default: [`DEFAULT_HISTORY_AGE`](crate::DEFAULT_HISTORY_AGE) (7 days), by the clock of the system. A log goes
+    /// when all of its changes are older; looked for every second, and at each flush.
+    pub fn history_age(mut self, age: Duration) -> Builder {
+        self.options.history_age = age;
+        self
+    }
+
     /// A directory for the log of a store on disk, usually on another device.
     ///
     /// Default: none, the log is in the directory of the store. Limit: it exists or can be made in an existing

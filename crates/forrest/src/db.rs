@@ -13,11 +13,12 @@ use crate::draft::Shared;
 use crate::engine;
 use crate::keyspace::Keyspace;
 use crate::locks::Locks;
+use crate::stream::Changes;
 use crate::url;
 use crate::view::View;
 use forrest_engine::{
-    Capabilities, Capability, DEFAULT_KEYSPACE, Error, ErrorKind, MAX_KEYSPACE_NAME_BYTES, Metrics, Options,
-    Result, Snapshot as _, Stats, Store as _, Written,
+    Capabilities, Capability, DEFAULT_KEYSPACE, Durability, Error, ErrorKind, MAX_KEYSPACE_NAME_BYTES,
+    Metrics, Options, Result, Snapshot as _, Stats, Store as _, Written,
 };
 use std::borrow::Borrow;
 use std::fmt;
@@ -46,6 +47,8 @@ pub struct Db {
     store: engine::Store,
     batches: Arc<BatchLimits>,
     locks: Arc<Locks>,
+    /// The durability of changes that name none.
+    durability: Durability,
     /// The sizes that were given, at opening or later.
     sizes: Arc<Mutex<Sizes>>,
 }
@@ -112,7 +115,8 @@ impl Db {
         let (ops_max, bytes_max) = (options.batch_ops_max.into(), options.batch_bytes_max.into());
         let batches = Arc::new(BatchLimits { ops_max, bytes_max });
         let locks = Arc::new(Locks::default());
-        Ok(Db { default, store, batches, locks, sizes: Arc::new(Mutex::new(sizes)) })
+        let durability = options.durability.unwrap_or(Durability::Buffered);
+        Ok(Db { default, store, batches, locks, durability, sizes: Arc::new(Mutex::new(sizes)) })
     }
 
     /// Waits until a number of transactions wait for locks.
@@ -318,6 +322,71 @@ impl Db {
     pub fn snapshot(&self) -> Result<Snapshot> {
         let snapshot = self.store.snapshot()?;
         Ok(Snapshot { default: View::new(snapshot.view(DEFAULT_KEYSPACE)), snapshot })
+    }
+
+    /// The changes after sequence number `since`, in their order, at the durability of the store's changes; see
+    /// [`changes_with`](Db::changes_with). With 0, all changes since the store was created.
+    ///
+    /// To copy a store, take a snapshot, and go on with the changes after [`Snapshot::sequence`]. None is missing then,
+    /// and none comes twice:
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::{Db, What};
+    /// let db = Db::builder().history(true).open(path)?;
+    /// db.set("oak", "Quercus")?;
+    /// let snapshot = db.snapshot()?;
+    /// db.set("elm", "Ulmus")?;
+    /// db.delete("oak")?;
+    ///
+    /// let copy = Db::open("memory:")?;
+    /// for entry in snapshot.range(..) {
+    ///     let entry = entry?;
+    ///     copy.set(entry.key(), entry.value()?)?;
+    /// }
+    /// for change in db.changes(snapshot.sequence()?)? {
+    ///     let change = change?;
+    ///     let keyspace = copy.keyspace(&change.keyspace)?;
+    ///     match change.what {
+    ///         What::Set { key, value } => keyspace.set(key, value)?,
+    ///         What::Delete { key } => drop(keyspace.delete(key)?),
+    ///         other => unimplemented!("{other:?}"),
+    ///     }
+    /// }
+    /// assert_eq!(copy.get("elm")?.as_deref(), Some(&b"Ulmus"[..]));
+    /// assert!(!copy.contains("oak")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`changes_with`](Db::changes_with).
+    pub fn changes(&self, since: u64) -> Result<Changes> {
+        self.changes_with(since, self.durability)
+    }
+
+    /// The changes after sequence number `since`, in their order, each as soon as it is this durable and visible to
+    /// reads. On disk, with the option [`history`](Builder::history).
+    ///
+    /// - `Memory`: all of them. Those that wait in memory are written to the log first.
+    /// - `Buffered`: those that the operating system has. The end of a process takes none back.
+    /// - `Sync`: those that the device has. A power cut takes none back. Nothing is synced for it: they come when
+    ///   a change or [`sync`](Db::sync) has waited for the device, or when they have become tables.
+    ///
+    /// A place is a sequence number, and holds for this store for ever: across restarts, and, for what came as `Sync`,
+    /// power cuts. A power cut may take later changes, and others get their numbers. So keep a place of `Sync` if it
+    /// has to be right after that. A checkpoint is another store, whose history begins when it is first changed.
+    ///
+    /// A process that has opened the store to read it follows another one: `Sync` are the changes that have become
+    /// tables, and the others all that are in the log. They may be newer than what its reads see before
+    /// [`refresh`](Db::refresh).
+    ///
+    /// # Errors
+    /// `Gone` if changes after `since` are no longer kept, or were never kept, or if the store never had as many;
+    /// `InvalidArgument` without the option; `Unsupported` in memory and in the kernel; `Io`, `Corrupt`, `OutOfSpace`.
+    pub fn changes_with(&self, since: u64, durability: Durability) -> Result<Changes> {
+        Ok(Changes::new(self.store.changes(since, durability)?, since))
     }
 
     /// Opens a keyspace, and creates it if it is missing. Threads that do so at the same time get the same
@@ -731,6 +800,17 @@ impl Snapshot {
     /// The names of the keyspaces that existed then, sorted.
     pub fn keyspaces(&self) -> Result<Vec<String>> {
         Ok(self.snapshot.keyspaces())
+    }
+
+    /// The sequence number of the last change that it has: [`Db::changes`] after it returns those that it lacks.
+    ///
+    /// # Errors
+    /// `Unsupported` in memory and in the kernel.
+    pub fn sequence(&self) -> Result<u64> {
+        let sequence = self.snapshot.sequence();
+        sequence.ok_or_else(|| {
+            Error::unsupported("the sequence number of a snapshot: only stores on disk have it")
+        })
     }
 }
 

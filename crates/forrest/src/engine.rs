@@ -146,6 +146,12 @@ macro_rules! homes {
                 }
             }
 
+            fn changes(&self, since: u64, durability: Durability) -> Result<Box<dyn contract::Changes>> {
+                match self {
+                    $($(#[$if])* Store::$home(store) => store.changes(since, durability),)+
+                }
+            }
+
             fn resume(&self) -> Result<()> {
                 match self {
                     $($(#[$if])* Store::$home(store) => store.resume(),)+
@@ -252,6 +258,12 @@ macro_rules! homes {
             fn keyspaces(&self) -> Vec<String> {
                 match self {
                     $($(#[$if])* Snapshot::$home(snapshot) => snapshot.keyspaces(),)+
+                }
+            }
+
+            fn sequence(&self) -> Option<u64> {
+                match self {
+                    $($(#[$if])* Snapshot::$home(snapshot) => snapshot.sequence(),)+
                 }
             }
         }

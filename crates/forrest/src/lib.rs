@@ -44,6 +44,7 @@
 //! | db.rs | [`Db`], [`Snapshot`]: opening, and operations on the whole store |
 //! | batch.rs | [`WriteBatch`]: changes that are applied together |
 //! | ingest.rs | [`Ingest`]: many sorted pairs at one instant |
+//! | stream.rs | [`Changes`]: what has happened to a store |
 //! | keyspace.rs | [`Keyspace`]: all changes |
 //! | checkpoint.rs | a copy of an open store, on disk |
 //! | move_log.rs | [`move_log()`]: the log of a store on disk gets another place |
@@ -83,6 +84,7 @@ mod move_log;
 mod salvage;
 #[cfg(feature = "simulated")]
 pub mod simulated;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -96,13 +98,13 @@ pub use cursor::{Cursor, Entry, Key, Keys, Range};
 pub use db::{Db, Snapshot};
 pub use draft::{Draft, DraftRange, RangeCursor};
 pub use forrest_engine::options::{
-    DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, DEFAULT_CACHE_BYTES, DEFAULT_MEMTABLE_BYTES,
-    DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES,
+    DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, DEFAULT_CACHE_BYTES, DEFAULT_HISTORY_AGE,
+    DEFAULT_HISTORY_BYTES, DEFAULT_MEMTABLE_BYTES, DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES,
 };
 pub use forrest_engine::{
-    Approximate, Capabilities, Capability, Compression, DEFAULT_KEYSPACE, Durability, Effect, Error,
+    Approximate, Capabilities, Capability, Change, Compression, DEFAULT_KEYSPACE, Durability, Effect, Error,
     ErrorKind, Event, Job, KeyRange, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES,
-    Metrics, Numa, Op, Outcome, Pages, Result, Stats, Swap, Value, Waits, Work, Written, line, pairs,
+    Metrics, Numa, Op, Outcome, Pages, Result, Stats, Swap, Value, Waits, What, Work, Written, line, pairs,
     prefix_end,
 };
 pub use ingest::Ingest;
@@ -111,6 +113,7 @@ pub use keyspace::Keyspace;
 pub use move_log::move_log;
 #[cfg(feature = "disk")]
 pub use salvage::{Loss, Progress, Salvaged, salvage, salvage_with};
+pub use stream::Changes;
 pub use transaction::{Committed, Savepoint, Transaction};
 pub use url::directory;
 pub use view::View;

@@ -101,8 +101,8 @@ fn log<D: Disk>(
     into: &Arc<D>,
     mut number: u64,
 ) -> Result<End> {
-    let log =
-        Log::create(into, number, Head { before: End::default(), synced: 0, first: 1, is_first: false })?;
+    let head = Head { before: End::default(), synced: 0, first: 1, is_first: false, has_history: false };
+    let log = Log::create(into, number, head)?;
     let mut memtables: Vec<_> = version.memtables().collect();
     memtables.reverse();
     let mut last = 0;

@@ -3,8 +3,9 @@
 
 use crate::catalog::Catalog;
 use crate::current::{Current, Reading};
-use crate::disk::{self, Disk, Name};
+use crate::disk::{self, Disk, Kind, Name};
 use crate::gaps::{Changes, Gaps};
+use crate::history::History;
 use crate::limits::Limits;
 use crate::manifest::Manifest;
 use crate::memtable::Unapplied;
@@ -129,6 +130,11 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) catalog: Current<Catalog>,
     pub(crate) order: Mutex<Order<D>>,
     pub(crate) log: Log<D>,
+    /// What is kept of logs that are not needed; `None` if nothing is.
+    pub(crate) history: Option<History>,
+    /// Whether the last change that was read is an ingest of which it is unknown whether it was done. Only for a store
+    /// that is read beside another process.
+    pub(crate) is_ingesting: AtomicBool,
     /// Its holder does the background work.
     pub(crate) manifest: Mutex<Manifest<D>>,
     /// The manifest that was read, and where the logs ended. Only for a store that is read beside another process.
@@ -395,20 +401,23 @@ impl<D: Disk> Core<D> {
 
     /// Registers a reader of the current state. What it reads is kept until `readers.give_back`. It may be read
     /// after `readers.wait`.
-    pub(crate) fn take_reader(&self) -> (u64, Arc<Version<D>>, Arc<Catalog>) {
-        type State<D> = (Arc<Version<D>>, Arc<Catalog>);
-        let current = || -> State<D> { (self.version().clone(), self.catalog()) };
-        let is_current = |(version, catalog): &State<D>| {
+    /// Also returns whether the last change is an ingest whose tables may be missing.
+    pub(crate) fn take_reader(&self) -> (u64, Arc<Version<D>>, Arc<Catalog>, bool) {
+        type State<D> = (Arc<Version<D>>, Arc<Catalog>, bool);
+        // ORDERING: set by `refresh` only, under the order lock.
+        let is_ingesting = || self.is_ingesting.load(Ordering::Relaxed);
+        let current = || -> State<D> { (self.version().clone(), self.catalog(), is_ingesting()) };
+        let is_current = |(version, catalog, _): &State<D>| {
             Arc::ptr_eq(version, &self.version()) && Arc::ptr_eq(catalog, &self.catalog.read())
         };
         // What another process has changed is taken over as a whole, under the order lock: see `refresh`.
         let is_alone = self.check_writable().is_ok();
         let taken = if is_alone { self.readers.take(current, is_current) } else { None };
-        let (sequence, (version, catalog)) = taken.unwrap_or_else(|| {
+        let (sequence, (version, catalog, is_ingesting)) = taken.unwrap_or_else(|| {
             let _order = self.order();
             self.readers.take(current, is_current).expect("nothing changes while the order lock is held")
         });
-        (sequence, version, catalog)
+        (sequence, version, catalog, is_ingesting)
     }
 
     /// Returns when all changes made before are durable.
@@ -420,7 +429,31 @@ impl<D: Disk> Core<D> {
         }
         self.log.check()?;
         let last = self.order().sequence;
-        self.log.commit(last, Durability::Sync)
+        self.log.commit(last, Durability::Sync)?;
+        self.changed();
+        Ok(())
+    }
+
+    /// Signals that changes were made, or have become more durable.
+    #[inline]
+    pub(crate) fn changed(&self) {
+        if let Some(history) = &self.history {
+            history.changed();
+        }
+    }
+
+    /// Of these files, the logs before the floor that are not kept either.
+    pub(crate) fn old_logs(&self, floor: u64, names: &[Name]) -> Vec<Name> {
+        let mut logs: BTreeSet<u64> =
+            names.iter().filter(|name| name.kind == Kind::Log).map(|name| name.number).collect();
+        logs.retain(|&number| number < floor);
+        if let Some(history) = &self.history {
+            match history.kept(self.disk(), floor, &logs, self.is_full()) {
+                Ok(kept) => logs.retain(|number| !kept.contains(number)),
+                Err(_) => logs.clear(),
+            }
+        }
+        logs.into_iter().map(Name::log).collect()
     }
 
     /// The names of all keyspaces, sorted.

@@ -33,6 +33,7 @@
 use crate::codec::{Parts, put_number};
 use crate::disk::{self, Disk, Kind, Name};
 use forrest_engine::{Error, Result};
+use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed as xxh3;
 
 /// Bytes of a file header.
@@ -48,11 +49,17 @@ const WINDOW: usize = 1 << 20;
 /// Where a window cannot be read, it is read in blocks of this size, the unit in which the system reads a device.
 const BLOCK: usize = 4096;
 
-/// The version of the formats that this build writes, and the oldest one that it reads.
+/// The version of a log that has history (see [`wal::format`](crate::wal::format)), and of one that has none.
+pub(crate) const LOG_WITH_HISTORY: u32 = 3;
+pub(crate) const LOG: u32 = 2;
+/// The version of a manifest.
+pub(crate) const MANIFEST: u32 = 3;
+
+/// The newest and the oldest version of the formats that this build reads.
 fn versions(kind: Kind) -> (u32, u32) {
     match kind {
-        Kind::Log => (2, 1),
-        _ => (3, 1),
+        Kind::Log => (LOG_WITH_HISTORY, 1),
+        _ => (MANIFEST, 1),
     }
 }
 
@@ -69,11 +76,11 @@ fn seed(name: Name, offset: u64) -> u64 {
     (name.number.rotate_left(32) ^ kind.rotate_left(56) ^ offset).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// The header of a file.
-pub(crate) fn header(name: Name, fields: [u64; 4]) -> [u8; HEADER] {
+/// The header of a file of a version.
+pub(crate) fn header(name: Name, version: u32, fields: [u64; 4]) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     bytes[..8].copy_from_slice(&magic(name.kind));
-    bytes[8..12].copy_from_slice(&versions(name.kind).0.to_le_bytes());
+    bytes[8..12].copy_from_slice(&version.to_le_bytes());
     bytes[16..24].copy_from_slice(&name.number.to_le_bytes());
     for (i, field) in fields.iter().enumerate() {
         bytes[24 + 8 * i..32 + 8 * i].copy_from_slice(&field.to_le_bytes());
@@ -87,12 +94,12 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
-/// The fields of a header; `None` if this is none, for example because the file was created and never
+/// The version and the fields of a header; `None` if this is none, for example because the file was created and never
 /// written.
 ///
 /// # Errors
 /// `Unsupported` for an intact header of another version.
-fn fields(name: Name, bytes: &[u8]) -> Result<Option<[u64; 4]>> {
+fn fields(name: Name, bytes: &[u8]) -> Result<Option<(u32, [u64; 4])>> {
     if bytes.len() < HEADER || bytes[..8] != magic(name.kind) {
         return Ok(None);
     }
@@ -104,7 +111,7 @@ fn fields(name: Name, bytes: &[u8]) -> Result<Option<[u64; 4]>> {
     if !(oldest..=newest).contains(&version) {
         return Err(disk::other_version(name, version, format_args!("{newest} and older")));
     }
-    Ok(Some([24, 32, 40, 48].map(|at| word(bytes, at))))
+    Ok(Some((version, [24, 32, 40, 48].map(|at| word(bytes, at)))))
 }
 
 fn length_check(name: Name, offset: u64, length: &[u8]) -> [u8; 3] {
@@ -288,6 +295,14 @@ fn statement(name: Name, offset: u64, body: &[u8]) -> Result<(Option<u64>, &[u8]
 /// # Errors
 /// `Unsupported` for an intact header of another version; `Io`.
 pub(crate) fn fields_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<Option<[u64; 4]>> {
+    Ok(version_of(disk, file, name)?.map(|(_, fields)| fields))
+}
+
+/// The version of a file, and the fields of its header; `None` if it has none.
+///
+/// # Errors
+/// As [`fields_of`].
+pub(crate) fn version_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<Option<(u32, [u64; 4])>> {
     let mut header = [0; HEADER];
     let count = disk::read_up_to(disk, file, name, &mut header, 0)?;
     fields(name, &header[..count])
@@ -350,6 +365,56 @@ pub(crate) fn replay<D: Disk>(
         return Err(disk::damaged(name, end, what));
     }
     Ok(Replayed { end, synced })
+}
+
+/// A part of a file that is in memory, while its records are read one by one.
+#[derive(Default)]
+pub(crate) struct Piece {
+    bytes: Vec<u8>,
+    start: u64,
+    len: u64,
+}
+
+impl Piece {
+    /// Some of its bytes.
+    pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
+        &self.bytes[range]
+    }
+
+    /// Forgets what was read.
+    pub(crate) fn clear(&mut self) {
+        *self = Piece::default();
+    }
+}
+
+/// The body of the record at an offset, without its statement, as a range of the piece, and the end of the record;
+/// `None` if there is no intact record. Another process may be writing it. Reads no more than the record and a window.
+///
+/// # Errors
+/// `Io`; `Corrupt` for an intact record without a statement.
+pub(crate) fn next<D: Disk>(
+    disk: &D,
+    file: &D::File,
+    name: Name,
+    offset: u64,
+    piece: &mut Piece,
+) -> Result<Option<(Range<usize>, u64)>> {
+    let Piece { bytes, start, len } = std::mem::take(piece);
+    let mut window = Window { disk, file, name, len, bytes, start, around: false, unreadable: None };
+    // The lengths of the body, and of what follows its statement.
+    let measure =
+        |body: &[u8]| -> Result<(usize, usize)> { Ok((body.len(), statement(name, offset, body)?.1.len())) };
+    let mut lengths = window.record(offset)?.map(measure);
+    if lengths.is_none() {
+        // The file may have grown since.
+        window = Window::new(disk, file, name)?;
+        lengths = window.record(offset)?.map(measure);
+    }
+    let Window { bytes, start, len, .. } = window;
+    *piece = Piece { bytes, start, len };
+    let Some((length, rest)) = lengths.transpose()? else { return Ok(None) };
+    let end = (offset - start) as usize + HEAD + length;
+    Ok(Some((end - rest..end, offset + (HEAD + length) as u64)))
 }
 
 /// The intact records of a file.

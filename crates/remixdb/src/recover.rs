@@ -27,6 +27,7 @@ use crate::core::{Core, Order};
 use crate::current::Current;
 use crate::disk::{self, Disk, Hold, Kind, Name};
 use crate::gaps::Gaps;
+use crate::history::History;
 use crate::limits::Limits;
 use crate::manifest::{self, Manifest, ManifestState};
 use crate::memory::Memory;
@@ -36,6 +37,7 @@ use crate::parked::Parked;
 use crate::partition::{Partition, Shared};
 use crate::rate::Rate;
 use crate::readers::Readers;
+use crate::record;
 use crate::replay::{self, Read, Replay};
 use crate::tasks::Tasks;
 use crate::version::{Partitions, Version};
@@ -47,7 +49,7 @@ use forrest_engine::{DEFAULT_KEYSPACE, Options};
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_machine::origin::Origin;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -210,7 +212,7 @@ fn go_on<D: Disk>(
     let parts = Parts {
         catalog: catalog.clone(),
         version: version(memtable, partitions),
-        log: reading(disk, (name, end), &chain)?,
+        log: reading(disk, (name, end), &chain, builder.history)?,
         manifest: Manifest::of(disk, state.clone()),
         sequence: 0,
         read_to: (name, End::default()),
@@ -223,7 +225,8 @@ fn go_on<D: Disk>(
     if is_whole {
         let mut manifest = lock(&core.manifest);
         let leftovers = leftovers(manifest.state(), replay.end.number, &names);
-        manifest.add_waiting(leftovers);
+        let old_logs = core.old_logs(manifest.state().floor, &names);
+        manifest.add_waiting(leftovers.into_iter().chain(old_logs));
     }
     let Replay { catalog, sequence, .. } = replay;
     let has_default = catalog.get(DEFAULT_KEYSPACE).is_some();
@@ -251,12 +254,32 @@ fn read_beside<D: Disk>(
     let mut replay = Replay::begin(&**disk, builder.clone(), &found.state, catalog, memtable);
     replay.logs(&chain)?;
     found.check_newest(&**disk, is_followed)?;
-    let Replay { memtable, immutable, catalog, sequence, end, .. } = replay;
+    let Replay { memtable, immutable, catalog, sequence, end, is_ingesting, .. } = replay;
     let Found { names, name, end: last, state, hold } = found;
     let version = Version { origin: Origin::here(), memtable, immutable, partitions, hold: Arc::new(hold) };
     let first = above(&names, &state);
-    let (log, manifest) = (reading(disk, (name, last), &chain)?, Manifest::of(disk, state));
-    start(first, Parts { catalog, version, log, manifest, sequence, read_to: (name, end) })
+    let (log, manifest) = (reading(disk, (name, last), &chain, false)?, Manifest::of(disk, state));
+    let core = start(first, Parts { catalog, version, log, manifest, sequence, read_to: (name, end) })?;
+    core.is_ingesting.store(is_ingesting, Relaxed);
+    Ok(core)
+}
+
+/// Up to which change a store is in tables.
+pub(crate) fn covered<D: Disk>(disk: &D) -> Result<u64> {
+    Ok(find(disk)?.map_or(0, |found| found.state.covered))
+}
+
+/// The number of the newest log that was begun; 0 if there is none.
+pub(crate) fn newest_log<D: Disk>(disk: &D) -> Result<u64> {
+    let names = disk::list(disk)?;
+    for name in names.into_iter().rev().filter(|name| name.kind == Kind::Log) {
+        if let Some(file) = disk::open_if_there(disk, name)?
+            && record::fields_of(disk, &file, name)?.is_some()
+        {
+            return Ok(name.number);
+        }
+    }
+    Ok(0)
 }
 
 /// Takes over what another process has changed since the store was opened to be read, or since the last call.
@@ -309,8 +332,10 @@ fn take_over<D: Disk>(
         lock(&core.read_to).1 = End::default();
         return Err(error);
     }
-    let Replay { memtable, immutable, catalog, sequence, end, .. } = replay;
+    let Replay { memtable, immutable, catalog, sequence, end, is_ingesting, .. } = replay;
     let mut order = core.order();
+    // ORDERING: the order lock orders it.
+    core.is_ingesting.store(is_ingesting, Relaxed);
     for space in old_catalog.spaces.values().filter(|space| !catalog.has(space.id)) {
         space.mark_dropped();
     }
@@ -344,9 +369,14 @@ fn above(names: &[Name], state: &ManifestState) -> u64 {
 }
 
 /// The logs of a store before the first of them is read.
-fn reading<D: Disk>(disk: &Arc<D>, manifest: (Name, u64), chain: &[Read<D>]) -> Result<Log<D>> {
+fn reading<D: Disk>(
+    disk: &Arc<D>,
+    manifest: (Name, u64),
+    chain: &[Read<D>],
+    history: bool,
+) -> Result<Log<D>> {
     let first = chain.first().expect("it has the log of the floor");
-    Ok(Log::reading(disk, manifest, first.number, first.file.clone(), first.len(&**disk)?))
+    Ok(Log::reading(disk, manifest, first.number, first.file.clone(), first.len(&**disk)?, history))
 }
 
 /// The first version of a store that will be changed.
@@ -364,7 +394,8 @@ fn create<D: Disk>(
     let first = above(&disk::list(&**disk)?, &ManifestState::default());
     let mut catalog = Catalog::default();
     assert!(catalog.add(DEFAULT_KEYSPACE, 0), "it is the only one");
-    let head = wal::Head { before: End::default(), synced: 0, first: 1, is_first: true };
+    let has_history = builder.history;
+    let head = wal::Head { before: End::default(), synced: 0, first: 1, is_first: true, has_history };
     let log = Log::create(disk, first, head)?;
     let state = ManifestState {
         keyspaces: BTreeMap::from([(0, DEFAULT_KEYSPACE.to_string())]),
@@ -433,6 +464,8 @@ fn core<D: Disk>(
         catalog: Current::new(&Arc::new(catalog)),
         order: Mutex::new(order),
         log,
+        history: if builder.read_only { None } else { History::new(builder, manifest.state().covered) },
+        is_ingesting: AtomicBool::new(false),
         manifest: Mutex::new(manifest),
         read_to: Mutex::new(read_to),
         held_bytes: AtomicU64::new(0),
@@ -538,7 +571,8 @@ fn open_partitions<D: Disk>(
 fn leftovers(state: &ManifestState, last_log: u64, names: &[Name]) -> Vec<Name> {
     let named: BTreeSet<Name> = state.files().collect();
     let is_left = |name: &Name| match name.kind {
-        Kind::Log => name.number < state.floor || name.number > last_log,
+        // Those before the floor may be kept.
+        Kind::Log => name.number > last_log,
         // Old ones are removed when a new one is made.
         Kind::Manifest => false,
         Kind::Remix | Kind::Table => !named.contains(name),

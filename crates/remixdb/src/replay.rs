@@ -54,6 +54,8 @@ pub(crate) struct Replay<'c, D: Disk> {
     reading: Option<(u64, Arc<Numbers>)>,
     /// The sequence number of the last change.
     pub(crate) sequence: u64,
+    /// Whether the last change is an ingest of which it is unknown whether it was done.
+    pub(crate) is_ingesting: bool,
     /// The end of the last log that was used.
     pub(crate) end: End,
     scratch: Vec<u8>,
@@ -79,6 +81,7 @@ impl<'c, D: Disk> Replay<'c, D> {
             whole: state.whole,
             reading: None,
             sequence: 0,
+            is_ingesting: false,
             end: End::default(),
             scratch: Vec::new(),
         }
@@ -201,8 +204,11 @@ impl<'c, D: Disk> Replay<'c, D> {
                         return Err(senseless("drops a keyspace that does not exist"));
                     }
                 }
+                // Its tables are named by the manifest, or not.
+                Change::Ingest { .. } | Change::Note(_) => {}
             }
         }
+        self.is_ingesting = matches!(change, Change::Ingest { is_done: false, .. });
         self.sequence = sequence;
         Ok(())
     }

@@ -78,6 +78,7 @@ impl<D: Disk> Core<D> {
         flushed?;
         let order = self.order();
         self.log().restart(log);
+        self.note_names();
         drop(order);
         drop(manifest);
         self.call_for_work();

@@ -607,6 +607,9 @@ impl<D: Disk> Salvage<'_, D> {
                 let Some(change) = Change::take(&mut parts) else {
                     return Err(disk::damaged(log.name, at, "a record has an unknown change"));
                 };
+                if matches!(change, Change::Note(_)) {
+                    continue;
+                }
                 sequence = sequence.map(|last| last + 1);
                 if sequence.is_none_or(|number| number > state.covered) {
                     self.change(change, state, log.name)?;
@@ -627,6 +630,7 @@ impl<D: Disk> Salvage<'_, D> {
             Change::DeleteRange { space, start, end } => {
                 (space, [start, end.unwrap_or_default()], Op::DeleteRange { start, end })
             }
+            Change::Ingest { .. } | Change::Note(_) => return Ok(()),
             Change::Create { space, name } => {
                 // A keyspace that the manifest knew and does not name any more was dropped later.
                 if space >= state.next || self.is_guessed || state.keyspaces.contains_key(&space) {

@@ -162,6 +162,7 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
             C::Compression,
             C::Metrics,
             C::Approximate,
+            C::Changes,
         ];
         Capabilities::new("PATH", ALL)
     }
@@ -184,6 +185,10 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
 
     fn settle(&self) -> Result<()> {
         self.0.settle()
+    }
+
+    fn changes(&self, since: u64, durability: Durability) -> Result<Box<dyn forrest_engine::Changes>> {
+        Ok(Box::new(self.0.changes(since, durability)?))
     }
 
     fn flush(&self) -> Result<()> {

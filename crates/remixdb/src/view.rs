@@ -40,6 +40,8 @@ struct Past<D: Disk> {
     sequence: u64,
     version: Arc<Version<D>>,
     catalog: Arc<Catalog>,
+    /// Whether the last change is an ingest whose tables it may not have.
+    is_ingesting: bool,
     /// Whether all of it is in the memtables.
     is_applied: AtomicBool,
 }
@@ -73,9 +75,16 @@ impl<D: Disk> Clone for Snapshot<D> {
 
 impl<D: Disk> Snapshot<D> {
     pub(crate) fn take(store: &Handle<D>) -> Snapshot<D> {
-        let (sequence, version, catalog) = store.take_reader();
+        let (sequence, version, catalog, is_ingesting) = store.take_reader();
         let is_applied = AtomicBool::new(false);
-        Snapshot(Arc::new(Past { store: store.clone(), sequence, version, catalog, is_applied }))
+        Snapshot(Arc::new(Past {
+            store: store.clone(),
+            sequence,
+            version,
+            catalog,
+            is_ingesting,
+            is_applied,
+        }))
     }
 
     /// Its parts: the version, the keyspaces, and the sequence number at which it reads the memtables.
@@ -93,6 +102,10 @@ impl<D: Disk> forrest_engine::Snapshot for Snapshot<D> {
 
     fn keyspaces(&self) -> Vec<String> {
         self.0.catalog.names()
+    }
+
+    fn sequence(&self) -> Option<u64> {
+        Some(self.0.sequence - u64::from(self.0.is_ingesting))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::ranges::{FRAGMENTS_ANYHOW, FRAGMENTS_MOST};
 use crate::read;
 use crate::scan;
 use crate::version::Version;
-use crate::wal::Change;
+use crate::wal::{Change, Note};
 use crate::wanted::Wanted;
 use forrest_base::lock;
 use forrest_engine::Value;
@@ -48,6 +48,8 @@ const OVERFULL: usize = 2;
 const KEPT_FOR_DELETES: u64 = 32 << 10;
 /// Maximum number of bytes of a change of the catalogue in a log: a name, and two numbers.
 const CATALOG_CHANGE_MOST: u64 = MAX_KEYSPACE_NAME_BYTES as u64 + 20;
+/// Maximum number of bytes that a log takes for an ingest beside its keys.
+const INGEST_CHANGE_MOST: u64 = 32;
 /// The pause between two looks at it.
 const LOOK: Duration = Duration::from_millis(10);
 /// The new content of a key: a value, or nothing.
@@ -393,6 +395,7 @@ impl<D: Disk> Core<D> {
     /// Waits until changes are as durable as requested, and as long as their bytes are worth.
     fn commit(&self, Recorded { last, bytes }: Recorded, durability: Durability) -> Result<()> {
         self.log().commit(last, durability)?;
+        self.changed();
         if self.backlog_bytes() > 0 {
             let waiting = self.changes_bytes() as f64 / self.limits.memtable_bytes() as f64;
             let wait = self.pace.charge(bytes, waiting);
@@ -425,7 +428,12 @@ impl<D: Disk> Core<D> {
         let add = |to: &AtomicU64, more: u64| to.store(to.load(Ordering::Relaxed) + more, Ordering::Relaxed);
         add(&self.changes, count);
         add(&self.change_bytes, decided.iter().map(Decided::given_bytes).sum());
-        self.log().queue(count, |out| decided.iter().for_each(|decided| decided.change().put(out)));
+        self.log().queue(count, |out| {
+            if count > 1 && self.log().has_history() {
+                Change::Note(Note::Batch { count }).put(out);
+            }
+            decided.iter().for_each(|decided| decided.change().put(out));
+        });
         order.sequence = last;
         // Before any of it is visible.
         self.gaps.cut(decided.iter().filter_map(|decided| match decided {
@@ -539,9 +547,15 @@ impl<D: Disk> Core<D> {
             // The store writes nothing before its first change. There may be work that has waited for it.
             self.call_for_work();
             begun?;
+            self.note_names();
         }
         if !self.log().take_room(bytes, keep) {
-            self.log().reserve(bytes, keep)?;
+            let reserved = self.log().reserve(bytes, keep);
+            if let (Err(_), Some(history)) = (&reserved, &self.history) {
+                history.give_up();
+                self.call_for_work();
+            }
+            reserved?;
             assert!(self.log().take_room(bytes, keep), "the space was just taken");
         }
         Ok(())
@@ -557,6 +571,7 @@ impl<D: Disk> Core<D> {
         let number = self.log().spare().unwrap_or_else(|| self.next_number());
         let memtable = Memtable::new(&self.options(), number, bytes)?;
         self.log().rotate(number)?;
+        self.note_names();
         order.version.memtable.freeze(self.catalog(), order.sequence);
         let version = order.version.with_memtable(memtable);
         // Dropping the old version closes no files, because the new one has all of them.
@@ -566,6 +581,40 @@ impl<D: Disk> Core<D> {
             self.full.store(true, Ordering::Relaxed);
         }
         self.call_for_work();
+        Ok(())
+    }
+
+    /// Notes in a log that was just begun what is needed to read its changes without those before. Without space for
+    /// that they cannot be read, and the store goes on.
+    pub(crate) fn note_names(&self) {
+        let Some(history) = &self.history else { return };
+        let mut notes = Vec::new();
+        Change::Note(Note::Time { ms: history.now_ms() }).put(&mut notes);
+        for space in self.catalog().spaces.values() {
+            Change::Note(Note::Name { space: space.id, name: &space.name }).put(&mut notes);
+        }
+        let bytes = notes.len() as u64;
+        if self.log().take_room(bytes, 0)
+            || (self.log().reserve(bytes, 0).is_ok() && self.log().take_room(bytes, 0))
+        {
+            self.log().queue(0, |out| out.extend_from_slice(&notes));
+        }
+    }
+
+    /// Notes in the log that tables with keys from `first` to `last` are going to be added, or were.
+    pub(crate) fn note_ingest(
+        &self,
+        order: &mut Order<D>,
+        space: &Space,
+        is_done: bool,
+        (first, last): (&[u8], &[u8]),
+    ) -> Result<()> {
+        if self.history.is_none() {
+            return Ok(());
+        }
+        self.log_room((first.len() + last.len()) as u64 + INGEST_CHANGE_MOST, 0)?;
+        self.log().queue(1, |out| Change::Ingest { space: space.id, is_done, first, last }.put(out));
+        order.sequence += 1;
         Ok(())
     }
 
@@ -596,6 +645,7 @@ impl<D: Disk> Core<D> {
         let space = self.catalog().get(name).expect("it was just made").clone();
         drop(order);
         self.log().commit(last, self.durability())?;
+        self.changed();
         Ok(space)
     }
 
@@ -609,6 +659,7 @@ impl<D: Disk> Core<D> {
         space.mark_dropped();
         drop(order);
         self.log().commit(last, self.durability())?;
+        self.changed();
         self.call_for_work();
         Ok(true)
     }

@@ -46,6 +46,7 @@ struct Release {
     void operator()(forrest_batch *batch) const { DEMAND(forrest_batch_destroy(batch) == FORREST_OK); }
     void operator()(forrest_transaction *it) const { DEMAND(forrest_transaction_destroy(it) == FORREST_OK); }
     void operator()(forrest_ingest *it) const { DEMAND(forrest_ingest_destroy(it) == FORREST_OK); }
+    void operator()(forrest_changes *it) const { DEMAND(forrest_changes_destroy(it) == FORREST_OK); }
     void operator()(forrest_iter *iter) const { DEMAND(forrest_iter_destroy(iter) == FORREST_OK); }
     void operator()(void *memory) const { forrest_free(memory); }
 };
@@ -490,6 +491,15 @@ void all(const char *url) {
         DEMAND(forrest_ingest_finish(ingest.get(), &ingested) == FORREST_OK && ingested == 1);
         DEMAND(*db.held("pear") == "Pyrus" && db.remove("pear"));
     });
+    // The store was opened without the option.
+    uint64_t sequence;
+    forrest_change change;
+    forrest_changes *none;
+    const int32_t without = can & FORREST_CAN_CHANGES ? FORREST_INVALID_ARGUMENT : FORREST_UNSUPPORTED;
+    DEMAND(forrest_changes_begin(db.get(), 0, FORREST_DURABILITY_SYNC, &none) == without && none == nullptr);
+    DEMAND(forrest_changes_next(none, 0, &change) == FORREST_INVALID_ARGUMENT && change.kind == 0);
+    DEMAND(forrest_changes_destroy(none) == FORREST_OK);
+    DEMAND(forrest_snapshot_sequence(db.get(), &sequence) == FORREST_INVALID_ARGUMENT && sequence == 0);
     DEMAND(db.keyspaces() == std::vector<std::string>{"default"});
     where(can & FORREST_CAN_KEYSPACES, [&] {
         const Db people = db.keyspace("people");

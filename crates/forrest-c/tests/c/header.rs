@@ -18,6 +18,7 @@ const SOURCES: &[&str] = &[
     "batch.rs",
     "transaction.rs",
     "ingest.rs",
+    "changes.rs",
     "iter.rs",
     "whole.rs",
     "salvage.rs",

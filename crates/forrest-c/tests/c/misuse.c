@@ -15,6 +15,7 @@ struct handles {
     forrest_batch *batch;
     forrest_transaction *transaction;
     forrest_ingest *ingest;
+    forrest_changes *changes;
     forrest_iter *iter;
 };
 
@@ -28,6 +29,7 @@ static struct handles make(const char *url) {
     ANSWERS(FORREST_OK, forrest_transaction_begin(made.db, &made.transaction));
     /* It is null where the home has none. */
     forrest_ingest_begin(made.db, &made.ingest);
+    forrest_changes_begin(made.db, 0, FORREST_DURABILITY_DEFAULT, &made.changes);
     ANSWERS(FORREST_OK, forrest_iter_create(made.db, &made.iter));
     return made;
 }
@@ -38,6 +40,7 @@ static void give_back(const struct handles *handles) {
     ANSWERS(FORREST_OK, forrest_batch_destroy(handles->batch));
     ANSWERS(FORREST_OK, forrest_transaction_destroy(handles->transaction));
     ANSWERS(FORREST_OK, forrest_ingest_destroy(handles->ingest));
+    ANSWERS(FORREST_OK, forrest_changes_destroy(handles->changes));
     ANSWERS(FORREST_OK, forrest_iter_destroy(handles->iter));
     ANSWERS(FORREST_OK, forrest_close(handles->db));
 }
@@ -200,6 +203,15 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     uint64_t pairs = 7;
     ANSWERS(no, forrest_ingest_finish(wrong->ingest, &pairs));
     CHECK(pairs == 0);
+    forrest_changes *changes = JUNK;
+    ANSWERS(no, forrest_changes_begin(wrong->db, 0, FORREST_DURABILITY_DEFAULT, &changes));
+    CHECK(changes == NULL);
+    forrest_change change;
+    ANSWERS(no, forrest_changes_next(wrong->changes, 0, &change));
+    CHECK(change.sequence == 0 && change.keyspace == NULL && change.key == NULL && change.value == NULL);
+    uint64_t sequence = 7;
+    ANSWERS(no, forrest_snapshot_sequence(wrong->db, &sequence));
+    CHECK(sequence == 0);
     ANSWERS(no, forrest_iter_seek(wrong->iter, T("key")));
     ANSWERS(no, forrest_iter_seek_for_prev(wrong->iter, T("key")));
     ANSWERS(no, forrest_iter_first(wrong->iter));
@@ -219,6 +231,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(back, forrest_batch_destroy(wrong->batch));
     ANSWERS(back, forrest_transaction_destroy(wrong->transaction));
     ANSWERS(wrong->ingest == NULL ? FORREST_OK : back, forrest_ingest_destroy(wrong->ingest));
+    ANSWERS(wrong->changes == NULL ? FORREST_OK : back, forrest_changes_destroy(wrong->changes));
     ANSWERS(back, forrest_iter_destroy(wrong->iter));
     ANSWERS(back, forrest_close(wrong->db));
     ANSWERS(FORREST_OK, forrest_options_set(options, FORREST_TAGS, 1));
@@ -226,7 +239,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
 
 static void wrong_handles(const char *url) {
     const struct handles right = make(url);
-    struct handles wrong = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+    struct handles wrong = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
     refused(&wrong, right.db, right.batch, right.options);
 
     /* Pointers that are not handles are refused, and not followed. */
@@ -236,14 +249,15 @@ static void wrong_handles(const char *url) {
     const size_t numbers = sizeof NUMBERS / sizeof NUMBERS[0], pointers = sizeof POINTERS / sizeof POINTERS[0];
     for (size_t at = 0; at < numbers + pointers; at++) {
         void *none = at < numbers ? (void *)NUMBERS[at] : POINTERS[at - numbers];
-        wrong = (struct handles){none, none, none, none, none, none, none};
+        wrong = (struct handles){none, none, none, none, none, none, none, none};
         refused(&wrong, right.db, right.batch, right.options);
     }
     free(memory);
 
     /* Handles of other kinds. */
     wrong = (struct handles){(void *)right.iter, (void *)right.db, (void *)right.options, (void *)right.value,
-                             (void *)right.batch, (void *)right.transaction, (void *)right.db};
+                             (void *)right.batch, (void *)right.transaction, (void *)right.options,
+                             (void *)right.db};
     refused(&wrong, right.db, right.batch, right.options);
 
     /* Closed handles, also when new ones use the same slots. */

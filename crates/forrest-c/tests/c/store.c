@@ -34,6 +34,9 @@ static void setting_options(const char *url) {
         {FORREST_BACKGROUND_BYTES_PER_SECOND, 1 << 30, 0},
         {FORREST_MEMORY_BYTES, 1 << 30, 0},
         {FORREST_COMPRESSION, FORREST_COMPRESSION_NONE, FORREST_COMPRESSION_ZSTD + 1},
+        {FORREST_HISTORY, 1, 2},
+        {FORREST_HISTORY_BYTES, 1 << 20, 0},
+        {FORREST_HISTORY_AGE_MS, 1000, 0},
         {FORREST_CREATE, 1, 2},
         {FORREST_MODE, 0640, (uint64_t)1 << 32},
     };

@@ -232,6 +232,19 @@ void misuse(forrest::Db &db) {
     CHECK(thrown([&] { db.write(batch); }) == FORREST_INVALID_ARGUMENT);
 }
 
+void changes(forrest::Db &db) {
+    const uint64_t since = db.snapshot().sequence();
+    db.set("c", "1");
+    auto changes = db.changes(since);
+    const auto change = changes.next();
+    CHECK(change && change->sequence == since + 1 && change->kind == FORREST_CHANGE_SET && change->ends_batch == 1);
+    CHECK(change->keyspace == "default"s && string_view(static_cast<const char *>(change->key), change->key_bytes) == "c");
+    CHECK(string_view(static_cast<const char *>(change->value), change->value_bytes) == "1");
+    CHECK(!changes.next(1) && db.erase("c"));
+    CHECK(changes.next()->kind == FORREST_CHANGE_DELETE);
+    CHECK(thrown([&] { db.changes(since + 1000); }) == FORREST_GONE);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -240,7 +253,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     forrest::Options options;
-    options.set(FORREST_BATCH_BYTES_MAX, 1 << 20).durability(forrest::Durability::Memory);
+    options.set(FORREST_BATCH_BYTES_MAX, 1 << 20).set(FORREST_HISTORY, 1).durability(forrest::Durability::Memory);
     forrest::Db db(argv[1], options);
     changing(db);
     ranges(db);
@@ -249,6 +262,8 @@ int main(int argc, char **argv) {
         together(db);
     else
         apart(db);
+    if (db.capabilities() & FORREST_CAN_CHANGES)
+        changes(db);
     std::thread([&] { db.add("threads", 1); }).join();
     whole(db);
     misuse(db);

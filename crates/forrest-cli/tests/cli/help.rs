@@ -2,7 +2,7 @@
 
 use crate::harness::Place;
 
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "get",
     "set",
     "add",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 24] = [
     "load",
     "dump",
     "stat",
+    "tail",
     "verify",
     "checkpoint",
     "compact",

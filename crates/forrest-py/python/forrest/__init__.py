@@ -26,6 +26,7 @@ from ._errors import (
     CorruptError,
     DecodeError,
     Error,
+    GoneError,
     InvalidArgumentError,
     IoError,
     LimitError,
@@ -33,7 +34,7 @@ from ._errors import (
     StoppedError,
     UnsupportedError,
 )
-from ._forrest import Batch, Range, Transaction, TransactionRange, __version__
+from ._forrest import Batch, Change, Changes, Range, Transaction, TransactionRange, __version__
 from ._mapping import SortedMapping
 from ._typed import TypedKeyspace, TypedView
 from .codecs import Codec
@@ -41,12 +42,15 @@ from .codecs import Codec
 __all__ = [
     "Batch",
     "BusyError",
+    "Change",
+    "Changes",
     "ConditionFailedError",
     "ConflictError",
     "CorruptError",
     "Db",
     "DecodeError",
     "Error",
+    "GoneError",
     "InvalidArgumentError",
     "IoError",
     "Keyspace",
@@ -229,6 +233,9 @@ class Db(_forrest.Db, Keyspace):
     compression       compression of the tables of a store on disk from now on, of all keyspaces for which
                       set_compression() chose nothing else: "none", "lz4", or "zstd" if it is compiled in; the store
                       remembers it (as it was chosen before; "none" in a new store)
+    history           whether a store on disk keeps its changes for changes() (False)
+    history_bytes     maximum size of the logs that are kept for that only (1 GiB)
+    history_age       maximum age of the changes in them, a timedelta (7 days)
     """
 
     __slots__ = ()

@@ -58,6 +58,10 @@ class UnsupportedError(Error, NotImplementedError):
     """This home does not have this feature; capabilities() of the store lists its features. Use another home."""
 
 
+class GoneError(Error):
+    """Changes that are asked for are no longer kept. Start from a snapshot, and go on with the changes after it."""
+
+
 class StoppedError(Error):
     """An earlier failure made the store refuse all writes. Open it again."""
 

@@ -86,10 +86,31 @@ impl<D: Disk> Core<D> {
                 self.remove_new(first);
                 continue;
             }
+            // DURABILITY: nobody finds the tables without what says that they were added.
+            let noted = self
+                .note_ingest(&mut order, space, false, (least, greatest))
+                .and_then(|()| self.log().commit(order.sequence, Durability::Sync));
+            noted.inspect_err(|_| self.remove_new(first))?;
             self.gaps.end_all(space.id, least, greatest);
             let floor = manifest.state().floor;
             let done = self.replace(&mut manifest, Some(&mut order), first, None, &replaced, floor);
+            if self.log().check().is_ok() {
+                // If there is no space for it, the change before says enough.
+                let _ = if done.is_ok() {
+                    self.note_ingest(&mut order, space, true, (least, greatest))
+                } else {
+                    Ok(())
+                };
+                self.readers.apply(order.sequence);
+                self.readers.show(order.sequence);
+            }
+            let last = order.sequence;
             drop(order);
+            if self.history.is_some() && done.is_ok() {
+                // The tables are durable, and so is that they come. A failure stops the log.
+                let _ = self.log().commit(last, Durability::Sync);
+            }
+            self.changed();
             // While the manifest is locked: nobody resumes the store meanwhile. If a commit has failed, the log is
             // stopped.
             *is_named = done.is_ok() || self.log().check().is_err() || {

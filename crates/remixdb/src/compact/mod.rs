@@ -37,6 +37,7 @@ pub(crate) mod tests;
 use crate::catalog::Space;
 use crate::core::{Core, Order};
 use crate::disk::{self, Disk, Kind, Name};
+use crate::history::History;
 use crate::manifest::{Edit, Manifest};
 use crate::memtable::{Frozen, Memtable};
 use crate::partition::Partition;
@@ -47,7 +48,6 @@ use forrest_engine::{Durability, Error, ErrorKind, Job, Result};
 pub(crate) use new::HIDDEN;
 use rewrite::{ALONE, Replaced};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -78,6 +78,9 @@ impl<D: Disk> Core<D> {
             return Ok(false);
         }
         let mut manifest = lock(&self.manifest);
+        if self.is_full() || self.history.as_ref().is_some_and(History::is_short) {
+            self.remove_history(&mut manifest);
+        }
         self.remove_files(&mut manifest)?;
         // ORDERING: no other data depends on it.
         if self.is_flush_due.swap(false, Relaxed) {
@@ -569,6 +572,11 @@ impl<D: Disk> Core<D> {
         let replaced =
             rewrite::spaces(self, &version, memtable, &spaces).map_err(|error| self.give_up(first, error))?;
         let floor = log_behind(&version, memtable);
+        if self.history.is_some() && !self.is_resuming.load(Relaxed) {
+            // DURABILITY: what is kept goes on in the logs that a recovery reads.
+            let synced = self.log().commit(memtable.frozen().last, Durability::Sync);
+            synced.map_err(|error| self.give_up(first, error))?;
+        }
         // DURABILITY: the logs begin with one that is there after a power cut. If the log was stopped, it may not be.
         let floor = if self.log().may_be_first(floor) {
             floor
@@ -626,13 +634,33 @@ impl<D: Disk> Core<D> {
         // DURABILITY: the manifest that no longer needs them is synced.
         self.log().close_before(floor);
         self.done();
+        self.changed();
         self.balance();
-        self.remove(before, manifest, old_floor..floor)
+        self.remove(before, manifest, old_floor)
     }
 
-    /// Removes files that waited because somebody else read them.
+    /// The logs before the floor that are of no use. Those before `old_floor` are left over: they may have what a lost
+    /// table had.
+    fn logs_to_remove(&self, manifest: &Manifest<D>, old_floor: u64) -> Vec<Name> {
+        let mut logs = self.old_logs(manifest.state().floor, &disk::list(self.disk()).unwrap_or_default());
+        if self.has_lost() {
+            logs.retain(|name| name.number >= old_floor);
+        }
+        logs
+    }
+
+    /// Has those logs removed that were kept for their changes, and are too old or too much by now.
+    fn remove_history(&self, manifest: &mut Manifest<D>) {
+        if self.history.is_some() && self.log().is_begun() {
+            let logs = self.logs_to_remove(manifest, manifest.state().floor);
+            manifest.add_waiting(logs);
+        }
+    }
+
+    /// Removes files that waited because somebody else read them, and history that is too old.
     pub(crate) fn remove_waiting(&self) -> Result<()> {
         let mut manifest = lock(&self.manifest);
+        self.remove_history(&mut manifest);
         self.remove_files(&mut manifest)
     }
 
@@ -682,12 +710,9 @@ impl<D: Disk> Core<D> {
 
     /// Removes the files that the manifest named `before` and no longer does, and the logs that are not needed any
     /// more.
-    fn remove(&self, before: BTreeSet<Name>, manifest: &mut Manifest<D>, logs: Range<u64>) -> Result<()> {
+    fn remove(&self, before: BTreeSet<Name>, manifest: &mut Manifest<D>, old_floor: u64) -> Result<()> {
         let named: BTreeSet<Name> = manifest.state().files().collect();
-        // Older ones are left over. They may have what a lost table had.
-        let first = if self.has_lost() { logs.start } else { 0 };
-        let is_old_log = |name: &Name| name.kind == Kind::Log && (first..logs.end).contains(&name.number);
-        let logs = disk::list(self.disk()).unwrap_or_default().into_iter().filter(is_old_log);
+        let logs = self.logs_to_remove(manifest, old_floor);
         let files = before.into_iter().filter(|name| !named.contains(name)).chain(logs);
         manifest.add_waiting(files);
         // A store that is being resumed removes them later.

@@ -158,7 +158,7 @@ impl<D: Disk> Manifest<D> {
 
     /// The content of a new file: a record that makes the whole state.
     fn beginning(&self, name: Name) -> Vec<u8> {
-        let mut bytes = record::header(name, [0; 4]).to_vec();
+        let mut bytes = record::header(name, record::MANIFEST, [0; 4]).to_vec();
         let mut record = Vec::new();
         record::begin(&mut record, record::HEADER as u64, None);
         self.state.edits().for_each(|edit| edit.put(&mut record));

@@ -4,6 +4,7 @@
 mod beside;
 mod bounded;
 mod budget;
+mod changes;
 mod checkpoint;
 mod conformance;
 mod crash;

@@ -16,17 +16,26 @@
 //!   4 drop      nothing: from here on it does not
 //!   5 range     length of the start, start, then the length of the end plus one, and the end; or 0 if there is
 //!               no end: no key from the start up to but not including the end is there
+//!   6 note      by the number in place of the keyspace
+//!      0 time   milliseconds since 1970: the log was begun then
+//!      1 batch  a number: so many changes that follow are one batch
+//!      2 name   keyspace, length of the name, name: the keyspace is called so
+//!   7 ingest    0 or 1, length of a key, key, length of another one, the other: pairs with keys between these are
+//!               going to be added past the log (0), or were added (1)
 //! ```
 //!
-//! Numbers are encoded by [`codec`](crate::codec). The header has the version of the format, which is 2; version 1 has
-//! no kind 5. Other kinds belong to later versions. An intact record with another kind is damage: it is refused, not
-//! skipped.
+//! Numbers are encoded by [`codec`](crate::codec). A note takes no sequence number. The header has the version of the
+//! format: 2, or 3 if the store keeps history. Only logs of version 3 have the kinds 6 and 7, which a recovery needs
+//! nothing of; only those that read the changes as a stream do. Version 1 has no kind 5. Other kinds belong to later
+//! versions. An intact record with another kind is damage: it is refused, not skipped.
 //!
 //! For example, `set ab xyz` and `delete q` in keyspace 0, the creation of keyspace 1 called `n`, `delete-range a b` in
-//! keyspace 0, and the delete of all keys in keyspace 1:
+//! keyspace 0, and the delete of all keys in keyspace 1; the time 77 ms, a batch of two changes, the name of keyspace
+//! 1, and a finished ingest of keys from `a` to `c`:
 //!
 //! ```text
 //! 01 02 03 61 62 78 79 7A   02 01 71   0B 01 6E   05 01 61 02 62   0D 00 00
+//! 06 4D   0E 02   16 01 01 6E   07 01 01 61 01 63
 //! ```
 
 use crate::codec::{Parts, put_bytes, put_number};
@@ -39,6 +48,16 @@ pub(crate) enum Change<'b> {
     Create { space: u32, name: &'b str },
     Drop { space: u32 },
     DeleteRange { space: u32, start: &'b [u8], end: Option<&'b [u8]> },
+    Ingest { space: u32, is_done: bool, first: &'b [u8], last: &'b [u8] },
+    Note(Note<'b>),
+}
+
+/// What takes no sequence number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Note<'b> {
+    Time { ms: u64 },
+    Batch { count: u64 },
+    Name { space: u32, name: &'b str },
 }
 
 const PUT: u64 = 1;
@@ -46,6 +65,12 @@ const DELETE: u64 = 2;
 const CREATE: u64 = 3;
 const DROP: u64 = 4;
 const DELETE_RANGE: u64 = 5;
+const NOTE: u64 = 6;
+const INGEST: u64 = 7;
+/// The kinds of notes.
+const TIME: u32 = 0;
+const BATCH: u32 = 1;
+const NAME: u32 = 2;
 /// The bits of a number that hold the kind.
 const KIND: u32 = 3;
 
@@ -59,6 +84,10 @@ impl<'b> Change<'b> {
             Change::Create { space, .. } => (CREATE, space),
             Change::Drop { space } => (DROP, space),
             Change::DeleteRange { space, .. } => (DELETE_RANGE, space),
+            Change::Ingest { space, .. } => (INGEST, space),
+            Change::Note(Note::Time { .. }) => (NOTE, TIME),
+            Change::Note(Note::Batch { .. }) => (NOTE, BATCH),
+            Change::Note(Note::Name { .. }) => (NOTE, NAME),
         };
         put_number(out, u64::from(space) << KIND | kind);
         match *self {
@@ -75,6 +104,18 @@ impl<'b> Change<'b> {
                 put_bytes(out, start);
                 put_number(out, end.map_or(0, |end| end.len() as u64 + 1));
                 out.extend_from_slice(end.unwrap_or_default());
+            }
+            Change::Ingest { is_done, first, last, .. } => {
+                put_number(out, is_done.into());
+                put_bytes(out, first);
+                put_bytes(out, last);
+            }
+            Change::Note(Note::Time { ms: number } | Note::Batch { count: number }) => {
+                put_number(out, number)
+            }
+            Change::Note(Note::Name { space, name }) => {
+                put_number(out, space.into());
+                put_bytes(out, name.as_bytes());
             }
         }
     }
@@ -103,6 +144,25 @@ impl<'b> Change<'b> {
                     },
                 }
             }
+            NOTE => Change::Note(match space {
+                TIME => Note::Time { ms: parts.number()? },
+                BATCH => Note::Batch { count: parts.number()? },
+                NAME => Note::Name {
+                    space: parts.number()?.try_into().ok()?,
+                    name: str::from_utf8(parts.bytes()?).ok()?,
+                },
+                _ => return None,
+            }),
+            INGEST => Change::Ingest {
+                space,
+                is_done: match parts.number()? {
+                    0 => false,
+                    1 => true,
+                    _ => return None,
+                },
+                first: parts.bytes()?,
+                last: parts.bytes()?,
+            },
             _ => return None,
         })
     }
@@ -116,12 +176,17 @@ mod tests {
     fn the_example_is_what_it_says() {
         let mut bytes = vec![1, 2, 3, 0x61, 0x62, 0x78, 0x79, 0x7A, 2, 1, 0x71, 0x0B, 1, 0x6E];
         bytes.extend([5, 1, 0x61, 2, 0x62, 0x0D, 0, 0]);
+        bytes.extend([6, 0x4D, 0x0E, 2, 0x16, 1, 1, 0x6E, 7, 1, 1, 0x61, 1, 0x63]);
         let changes = [
             Change::Put { space: 0, key: b"ab", value: b"xyz" },
             Change::Delete { space: 0, key: b"q" },
             Change::Create { space: 1, name: "n" },
             Change::DeleteRange { space: 0, start: b"a", end: Some(b"b") },
             Change::DeleteRange { space: 1, start: b"", end: None },
+            Change::Note(Note::Time { ms: 0x4D }),
+            Change::Note(Note::Batch { count: 2 }),
+            Change::Note(Note::Name { space: 1, name: "n" }),
+            Change::Ingest { space: 0, is_done: true, first: b"a", last: b"c" },
         ];
         let mut out = Vec::new();
         changes.iter().for_each(|change| change.put(&mut out));
@@ -135,6 +200,7 @@ mod tests {
             let mut parts = Parts(&bytes[..end]);
             while Change::take(&mut parts).is_some() {}
         }
-        assert_eq!(Change::take(&mut Parts(&[6, 0])), None, "a kind of a later version");
+        assert_eq!(Change::take(&mut Parts(&[0, 0])), None, "a kind of a later version");
+        assert_eq!(Change::take(&mut Parts(&[0x1E, 0])), None, "a note of a later version");
     }
 }

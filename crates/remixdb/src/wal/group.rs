@@ -394,8 +394,12 @@ impl<V: Device> Group<V> {
         files.extend(newest);
     }
 
+    /// The sequence number up to which changes count as written.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+
     /// The sequence number up to which changes count as synced.
-    #[cfg(all(test, feature = "loom"))]
     pub(crate) fn synced(&self) -> u64 {
         self.synced.load(Ordering::Acquire)
     }

@@ -20,7 +20,7 @@
 pub(crate) mod format;
 pub(crate) mod group;
 
-pub(crate) use format::Change;
+pub(crate) use format::{Change, Note};
 
 use crate::codec::Parts;
 use crate::disk::{self, Disk, Kind, Name, Write};
@@ -56,6 +56,8 @@ const FIRST_MAX: u64 = 1 << 55;
 /// log ([`rotate`](Log::rotate)).
 pub(crate) struct Log<D: Disk> {
     group: Group<Logs<D>>,
+    /// Whether new logs have history.
+    has_history: bool,
     /// Bytes that certainly find space in the file after what is queued. Changed under the store's order lock only. 0
     /// if the log was only read.
     room: AtomicU64,
@@ -188,9 +190,10 @@ fn write_header<D: Disk>(
     head: Head,
     sync: bool,
 ) -> Result<()> {
-    let Head { before, synced, first, is_first } = head;
-    let header =
-        record::header(*name, [before.number, before.offset, first, synced << 1 | u64::from(is_first)]);
+    let Head { before, synced, first, is_first, has_history } = head;
+    let version = if has_history { record::LOG_WITH_HISTORY } else { record::LOG };
+    let last = synced << 1 | u64::from(is_first);
+    let header = record::header(*name, version, [before.number, before.offset, first, last]);
     let mut write = Write { bytes: header.to_vec(), sync, ..Write::default() };
     disk::write_all(disk, file, *name, &mut write)
 }
@@ -204,6 +207,7 @@ impl<D: Disk> Log<D> {
         let group = Group::new(logs, log, record::HEADER as u64, head.first - 1, QUEUE_BYTES);
         Ok(Log {
             group,
+            has_history: head.has_history,
             room: AtomicU64::new(ROOM_FIRST),
             is_begun: AtomicBool::new(true),
             is_settled: AtomicBool::new(true),
@@ -221,10 +225,12 @@ impl<D: Disk> Log<D> {
         number: u64,
         file: Arc<D::File>,
         bytes: u64,
+        has_history: bool,
     ) -> Log<D> {
         let log = LogFile { name: Name::log(number), file, reserved: 0 };
         Log {
             group: Group::resuming(Logs::new(disk), log, bytes, QUEUE_BYTES),
+            has_history,
             room: AtomicU64::new(0),
             is_begun: AtomicBool::new(false),
             is_settled: AtomicBool::new(false),
@@ -259,6 +265,17 @@ impl<D: Disk> Log<D> {
         if synced < offset {
             unproven.push((Name::log(number), if is_vouched { synced } else { 0 }..offset));
         }
+    }
+
+    /// Whether new logs have history.
+    #[inline]
+    pub(crate) fn has_history(&self) -> bool {
+        self.has_history
+    }
+
+    /// The number of the newest log.
+    pub(crate) fn newest(&self) -> u64 {
+        self.group.at_end(|log, _| log.name.number)
     }
 
     /// Whether changes can be queued.
@@ -411,6 +428,7 @@ impl<D: Disk> Log<D> {
             synced,
             first,
             is_first: false,
+            has_history: self.has_history,
         });
         let log = create_file(disk, number)?;
         begin(disk, &log, head)?;
@@ -525,7 +543,8 @@ impl<D: Disk> Log<D> {
         };
         self.group.rotate(|old, Ended { written, synced, last }| {
             let before = End { number: old.name.number, offset: written };
-            let head = Head { before, synced, first: last + 1, is_first: false };
+            let has_history = self.has_history;
+            let head = Head { before, synced, first: last + 1, is_first: false, has_history };
             room = log.reserved - RESERVED_FIRST + ROOM_FIRST;
             let header = record::HEADER as u64;
             if is_named {
@@ -553,6 +572,8 @@ pub(crate) struct Head {
     pub(crate) first: u64,
     /// Whether it was created together with the store.
     pub(crate) is_first: bool,
+    /// Whether its changes can be read as a stream: see [`format`].
+    pub(crate) has_history: bool,
 }
 
 /// The end of a log, after which another one goes on.
@@ -602,14 +623,15 @@ impl Head {
 /// `Corrupt`, `Io`; `Unsupported` for a log of another version.
 pub(crate) fn head<D: Disk>(disk: &D, file: &D::File, number: u64) -> Result<Option<Head>> {
     let name = Name::log(number);
-    let Some([before, offset, first, last]) = record::fields_of(disk, file, name)? else {
+    let Some((version, [before, offset, first, last])) = record::version_of(disk, file, name)? else {
         return record::unused(disk, file, name).map(|()| None);
     };
     let (synced, is_first) = (last >> 1, last & 1 == 1);
     if first == 0 || first > FIRST_MAX || synced > offset {
         return Err(disk::damaged(name, 40, "a header with a valid checksum is malformed"));
     }
-    Ok(Some(Head { before: End { number: before, offset }, synced, first, is_first }))
+    let has_history = version == record::LOG_WITH_HISTORY;
+    Ok(Some(Head { before: End { number: before, offset }, synced, first, is_first, has_history }))
 }
 
 /// A log that was read.
@@ -652,8 +674,10 @@ pub(crate) fn replay<D: Disk>(
             let change = Change::take(&mut parts).ok_or_else(|| {
                 disk::damaged(name, at, "a record with a valid checksum has an unknown change")
             })?;
-            see(next, change)?;
-            next += 1;
+            if !matches!(change, Change::Note(_)) {
+                see(next, change)?;
+                next += 1;
+            }
         }
         Ok(())
     })?;
@@ -673,7 +697,7 @@ mod tests {
         for (first, is_taken) in
             [(0, false), (1, true), (FIRST_MAX, true), (FIRST_MAX + 1, false), (u64::MAX, false)]
         {
-            let bytes = record::header(name, [0, 0, first, 1]).to_vec();
+            let bytes = record::header(name, record::LOG, [0, 0, first, 1]).to_vec();
             let disk = Simulated::from_files([(name, bytes)]);
             let file = disk::open(&disk, name).expect("it is there");
             assert_eq!(head(&disk, &file, 7).is_ok(), is_taken, "{first}");
