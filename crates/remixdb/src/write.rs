@@ -71,23 +71,18 @@ enum Decided<'b> {
 }
 
 impl Decided<'_> {
-    /// See [`memtable::cost`].
-    fn cost(&self) -> usize {
+    /// Bytes of its keys and value, and what it costs in a memtable: see [`memtable::cost`].
+    fn bytes_and_cost(&self) -> (usize, usize) {
         match self {
-            Decided::Key { key, new, .. } => memtable::cost(key.len(), new.as_deref().map_or(0, <[u8]>::len)),
+            Decided::Key { key, new, .. } => {
+                let bytes = key.len() + new.as_deref().map_or(0, <[u8]>::len);
+                (bytes, memtable::cost(bytes, 0))
+            }
             Decided::Range { start, end, .. } => {
-                memtable::range_cost(start.len(), end.map_or(0, <[u8]>::len))
+                let bytes = start.len() + end.map_or(0, <[u8]>::len);
+                (bytes, memtable::range_cost(bytes, 0))
             }
         }
-    }
-
-    /// Bytes of its keys and value.
-    fn given_bytes(&self) -> u64 {
-        let bytes = match self {
-            Decided::Key { key, new, .. } => key.len() + new.as_deref().map_or(0, <[u8]>::len),
-            Decided::Range { start, end, .. } => start.len() + end.map_or(0, <[u8]>::len),
-        };
-        bytes as u64
     }
 
     fn is_range(&self) -> bool {
@@ -415,7 +410,10 @@ impl<D: Disk> Core<D> {
         if decided.is_empty() {
             return Ok(Recorded { last, bytes: 0 });
         }
-        let bytes: usize = decided.iter().map(Decided::cost).sum();
+        let (mut given, mut bytes) = (0, 0);
+        for (more, cost) in decided.iter().map(Decided::bytes_and_cost) {
+            (given, bytes) = (given + more, bytes + cost);
+        }
         let room = self.room_for(order, decided, bytes);
         let is_short = matches!(&room, Err(error) if error.kind() == ErrorKind::OutOfSpace);
         // ORDERING: only the listener asks for it.
@@ -427,7 +425,7 @@ impl<D: Disk> Core<D> {
         // ORDERING: sums that no other data depends on. The caller holds the order lock.
         let add = |to: &AtomicU64, more: u64| to.store(to.load(Ordering::Relaxed) + more, Ordering::Relaxed);
         add(&self.changes, count);
-        add(&self.change_bytes, decided.iter().map(Decided::given_bytes).sum());
+        add(&self.change_bytes, given as u64);
         self.log().queue(count, |out| {
             if count > 1 && self.log().has_history() {
                 Change::Note(Note::Batch { count }).put(out);
@@ -489,6 +487,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Sees to it that decided changes have room in the memtable and in the log. What is logged must fit.
+    #[inline]
     fn room_for(&self, order: &mut Order<D>, decided: &[Decided<'_>], bytes: usize) -> Result<()> {
         let limit = self.limits.memtable_bytes();
         // Deletes go further than other changes where there is little space.
