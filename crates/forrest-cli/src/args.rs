@@ -413,7 +413,7 @@ pub(crate) struct Bounds {
 pub(crate) struct CountArgs {
     #[command(flatten)]
     pub(crate) bounds: Bounds,
-    /// Print about how many keys there are, and their bytes, without reading them
+    /// Print about how many keys and bytes there are, unread
     #[arg(long)]
     pub(crate) approximate: bool,
 }

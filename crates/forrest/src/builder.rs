@@ -425,7 +425,8 @@ impl Builder {
     /// Unit: bytes. Default: [`DEFAULT_HISTORY_BYTES`](crate::DEFAULT_HISTORY_BYTES) (1 GiB). Limit: none; with 0,
     /// nothing is kept but the logs that the store needs itself. Those are not counted: about
     /// [`memtable_bytes`](Builder::memtable_bytes), up to three times as much while tables are written. A log goes as a
-    /// whole, and the oldest first; so up to one log less is kept. If the store has no space, all of it goes.
+    /// whole, and the oldest first; so up to one log less is kept. Each counts as at least 64 KiB. If the store has no
+    /// space, all of it goes.
     pub fn history_bytes(mut self, bytes: u64) -> Builder {
         self.options.history_bytes = bytes;
         self

@@ -18,11 +18,14 @@ use crate::disk::{self, Disk, Name};
 use crate::record::{self, HEADER, Piece};
 use crate::wal::{self, Change, Note};
 use forrest_base::lock;
-use forrest_engine::{Options, Result};
+use forrest_engine::{ErrorKind, Options, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Each log counts as at least this many bytes.
+const LOG_LEAST: u64 = 64 << 10;
 
 /// See the head of the file.
 pub(crate) struct History {
@@ -34,6 +37,8 @@ pub(crate) struct History {
     is_short: AtomicBool,
     /// Changes up to this one were durable when the store was opened.
     pub(crate) covered: AtomicU64,
+    /// The logs before this one were left over when the store was opened.
+    pub(crate) floor: u64,
     /// Number of the threads that wait for changes, and a number that grows when there may be some.
     waiting: AtomicUsize,
     turn: Mutex<u64>,
@@ -54,15 +59,16 @@ struct Facts {
 }
 
 impl History {
-    /// The history of a store with these options, of which the changes up to `covered` are durable; `None` if none is
-    /// kept.
-    pub(crate) fn new(options: &Options, covered: u64) -> Option<History> {
+    /// The history of a store with these options, of which the changes up to `covered` are durable, and the logs from
+    /// `floor` on are needed; `None` if none is kept.
+    pub(crate) fn new(options: &Options, covered: u64, floor: u64) -> Option<History> {
         options.history.then(|| History {
             bytes_most: options.history_bytes,
             age_most: options.history_age,
             facts: Mutex::default(),
             is_short: AtomicBool::new(false),
             covered: AtomicU64::new(covered),
+            floor,
             waiting: AtomicUsize::new(0),
             turn: Mutex::default(),
             changed: Condvar::new(),
@@ -94,22 +100,25 @@ impl History {
         let mut kept = BTreeSet::new();
         // ORDERING: no other data depends on it.
         if self.is_short.swap(false, Ordering::Relaxed) || is_full {
+            lock(&self.facts).clear();
             return Ok(kept);
         }
         let (now, age_most) = (self.now_ms(), u64::try_from(self.age_most.as_millis()).unwrap_or(u64::MAX));
         let mut known = lock(&self.facts);
-        let (mut log, mut bytes) = (facts(disk, floor)?, 0);
+        let (mut log, mut bytes, mut first) = (facts(disk, floor)?, 0, floor);
         while let Some(Facts { before, begun_ms, .. }) = log {
             let is_old = begun_ms.is_some_and(|begun| now.saturating_sub(begun) > age_most);
-            if is_old || !there.contains(&before) {
+            if is_old || before >= first || !there.contains(&before) {
                 break;
             }
+            first = before;
             log = match known.get(&before) {
                 Some(known) => Some(*known),
                 None => facts(disk, before)?,
             };
             let Some(facts) = log else { break };
-            bytes += facts.bytes;
+            // A file takes more than its bytes, and there should not be too many.
+            bytes += facts.bytes.max(LOG_LEAST);
             if bytes > self.bytes_most {
                 break;
             }
@@ -118,6 +127,11 @@ impl History {
         }
         known.retain(|number, _| kept.contains(number));
         Ok(kept)
+    }
+
+    /// Whether logs are kept, as far as is known.
+    pub(crate) fn has_some(&self) -> bool {
+        !lock(&self.facts).is_empty()
     }
 
     /// Gives up what is kept: a log finds no space.
@@ -171,8 +185,15 @@ impl History {
     }
 }
 
-/// What a log states; `None` if it is not there, was never used, or has no history.
+/// What a log states; `None` if it is not there, was never used, is damaged, or has no history.
 fn facts<D: Disk>(disk: &D, number: u64) -> Result<Option<Facts>> {
+    match intact_facts(disk, number) {
+        Err(error) if error.kind() == ErrorKind::Corrupt => Ok(None),
+        facts => facts,
+    }
+}
+
+fn intact_facts<D: Disk>(disk: &D, number: u64) -> Result<Option<Facts>> {
     let name = Name::log(number);
     let Some(file) = disk::open_if_there(disk, name)? else { return Ok(None) };
     let Some(head) = wal::head(disk, &file, number)?.filter(|head| head.has_history) else { return Ok(None) };

@@ -464,7 +464,11 @@ fn core<D: Disk>(
         catalog: Current::new(&Arc::new(catalog)),
         order: Mutex::new(order),
         log,
-        history: if builder.read_only { None } else { History::new(builder, manifest.state().covered) },
+        // A store that cannot be changed is followed like one that another process changes.
+        history: match builder.read_only || shared.disk.check_writable().is_err() {
+            true => None,
+            false => History::new(builder, manifest.state().covered, manifest.state().floor),
+        },
         is_ingesting: AtomicBool::new(false),
         manifest: Mutex::new(manifest),
         read_to: Mutex::new(read_to),

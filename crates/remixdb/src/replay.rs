@@ -20,6 +20,7 @@ use forrest_engine::spans::{self, Spans};
 use forrest_engine::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A log that is read.
 pub(crate) struct Read<D: Disk> {
@@ -107,7 +108,9 @@ impl<'c, D: Disk> Replay<'c, D> {
         let readers = core.readers.kept().unwrap_or_default();
         let begun = Replay::begin(core.disk(), core.options(), state, catalog, version.memtable.clone());
         let reading = Some((core.visible(), readers));
-        Replay { immutable: version.immutable.clone(), reading, sequence, end, ..begun }
+        // An ingest may have begun in what was read before.
+        let is_ingesting = core.is_ingesting.load(Relaxed);
+        Replay { immutable: version.immutable.clone(), reading, sequence, end, is_ingesting, ..begun }
     }
 
     /// Reads a chain of logs. The first has the first change that is wanted, or is the one that an earlier replay ended

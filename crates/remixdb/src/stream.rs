@@ -347,8 +347,13 @@ impl<D: Disk> Stream<D> {
             if head.first <= wanted {
                 return Ok(Found::Log((number, file, head)));
             }
+            let before = head.before.number;
+            if before >= number {
+                let why = format!("{} names {} as the one before it", Name::log(number), Name::log(before));
+                return Err(gone(wanted, why));
+            }
             after = Some((number, file, head));
-            number = head.before.number;
+            number = before;
         }
         Ok(after.map_or(Found::Nothing, Found::Log))
     }

@@ -576,8 +576,12 @@ impl<D: Disk> Core<D> {
         // Dropping the old version closes no files, because the new one has all of them.
         let _ = self.set_version(order, version);
         if self.lacks_space(&order.version) {
-            // ORDERING: no other data depends on it.
-            self.full.store(true, Ordering::Relaxed);
+            match self.history.as_ref().filter(|history| history.has_some()) {
+                // Its space comes first.
+                Some(history) => history.give_up(),
+                // ORDERING: no other data depends on it.
+                None => self.full.store(true, Ordering::Relaxed),
+            }
         }
         self.call_for_work();
         Ok(())

@@ -113,6 +113,7 @@ ingest of sorted pairs           yes
 compressed tables                no
 metrics and events               no
 approximate counts               yes
+changes as a stream              no
 "
     );
 }

@@ -77,16 +77,13 @@ impl<D: Disk> Core<D> {
             };
             drop(version);
             let mut order = held.unwrap_or_else(|| self.order());
-            // DURABILITY: the changes before it are at least as durable.
-            let ready =
-                self.check_ingest(space).and_then(|()| self.log().commit(order.sequence, Durability::Sync));
-            ready.inspect_err(|_| self.remove_new(first))?;
+            self.check_ingest(space).inspect_err(|_| self.remove_new(first))?;
             if is_newer(&order.version) {
                 drop(order);
                 self.remove_new(first);
                 continue;
             }
-            // DURABILITY: nobody finds the tables without what says that they were added.
+            // DURABILITY: the changes before it are at least as durable, and so is, in the history, that they come.
             let noted = self
                 .note_ingest(&mut order, space, false, (least, greatest))
                 .and_then(|()| self.log().commit(order.sequence, Durability::Sync));

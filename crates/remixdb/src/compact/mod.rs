@@ -644,7 +644,8 @@ impl<D: Disk> Core<D> {
     fn logs_to_remove(&self, manifest: &Manifest<D>, old_floor: u64) -> Vec<Name> {
         let mut logs = self.old_logs(manifest.state().floor, &disk::list(self.disk()).unwrap_or_default());
         if self.has_lost() {
-            logs.retain(|name| name.number >= old_floor);
+            let left_over = self.history.as_ref().map_or(old_floor, |history| history.floor.min(old_floor));
+            logs.retain(|name| name.number >= left_over);
         }
         logs
     }

@@ -105,7 +105,7 @@ impl Map {
     fn damaged(&self, chunk: u64) -> Error {
         let page = chunk * END as u64 / page::PAYLOAD as u64;
         let offset = self.place + page * page::BYTES as u64;
-        disk::damaged(self.name, offset, "wrong checksum of a page of the map of chunks")
+        disk::damaged(self.name, offset, "a damaged page of the map of chunks")
     }
 
     /// Whether a chunk at this place has its pages as they are.

@@ -243,12 +243,14 @@ fn a_power_cut_takes_nothing_back_that_was_seen_as_synced() {
     assert!(states > 100, "only {states} states were looked at");
 }
 
-/// The bytes of the logs that a store does not need, and of all logs.
+/// The bytes that the logs count which a store does not need, and their number.
 fn log_bytes(disk: &Simulated, world: &World) -> (u64, usize) {
     let floor = forrest_base::lock(&world.store.manifest).state().floor;
     let logs = disk.files().into_iter().filter(|(name, _)| name.kind == Kind::Log);
-    let old: Vec<u64> =
-        logs.filter(|(name, _)| name.number < floor).map(|(_, bytes)| bytes.len() as u64).collect();
+    let old: Vec<u64> = logs
+        .filter(|(name, _)| name.number < floor)
+        .map(|(_, bytes)| (bytes.len() as u64).max(64 << 10))
+        .collect();
     (old.iter().sum(), old.len())
 }
 
@@ -260,7 +262,7 @@ fn history(world: &World) -> &History {
 /// an error, and never other changes.
 pub(super) fn bounded_in_bytes() {
     let disk = Simulated::new();
-    let most = 3 << 10;
+    let most = 320 << 10;
     let options = Options { history_bytes: most, ..kept(Durability::Buffered) };
     let world = World::open(&disk, &options).expect("it opens");
     let mut slow = stream(&world, 0, Durability::Buffered).expect("all is kept");
@@ -653,4 +655,60 @@ pub(super) fn gap_after_a_failure() {
 #[test]
 fn a_gap_that_a_failure_has_left_is_reported() {
     gap_after_a_failure();
+}
+
+/// A store that cannot be changed is followed as one that is opened to be read.
+#[test]
+fn a_directory_that_cannot_be_written_to_is_followed() {
+    let (disk, options) = (Simulated::new(), kept(Durability::Buffered));
+    let world = World::open(&disk, &options).expect("it opens");
+    world.set_number(1).expect("it works");
+    world.run(&Step::Flush).expect("it works");
+    world.set_number(2).expect("it works");
+    world.store.sync().expect("it works");
+    drop(world);
+    disk.freeze();
+    for options in [reading(), options] {
+        let world = World::open(&disk, &options).expect("it opens");
+        for level in [Durability::Memory, Durability::Buffered] {
+            assert_eq!(all(&world, 0, level).expect("they are there").len(), 2, "{level:?}");
+        }
+    }
+}
+
+/// The tables of an ingest may be missing until the log has its end, however often a reader refreshes.
+#[test]
+fn a_reader_beside_an_ingest_takes_no_number_behind_it() {
+    let disk = Simulated::new();
+    let world = World::open(&disk, &kept(Durability::Buffered)).expect("it opens");
+    world.set_number(1).expect("it works");
+    let reader = World::open(&disk, &reading()).expect("it opens");
+    let space = world.store.keyspace("default").expect("it is there");
+    let mut order = world.store.order();
+    world.store.note_ingest(&mut order, &space, false, (b"a", b"b")).expect("there is room");
+    let last = order.sequence;
+    drop(order);
+    world.store.log().commit(last, Durability::Sync).expect("it is written");
+    for _ in 0..3 {
+        recover::refresh(&reader.store).expect("it refreshes");
+        assert_eq!(reader.store.snapshot().expect("there are some").sequence(), Some(1));
+    }
+}
+
+/// History takes no space that changes need: what a store takes without it, it takes with it.
+#[test]
+fn no_change_is_refused_for_history() {
+    let sizes = Options { memtable_bytes: 64 << 10, table_bytes: 64 << 10, ..kept(Durability::Buffered) };
+    for history in [false, true] {
+        let disk = Simulated::with_capacity(6 << 20);
+        let options = Options { history, history_bytes: u64::MAX, ..sizes.clone() };
+        let world = World::open(&disk, &options).expect("it opens");
+        for number in 0..20_000_u32 {
+            let step = Step::Set("default", number as u8 % 8, 400);
+            world.run(&step).unwrap_or_else(|error| panic!("with history {history}: {error}"));
+            if number % 50 == 0 {
+                while let Ok(true) = world.store.step() {}
+            }
+        }
+    }
 }
