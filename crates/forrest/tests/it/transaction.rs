@@ -232,10 +232,11 @@ fn a_deadlock_is_a_conflict() {
             one.set_lock_wait(Duration::from_secs(600));
             one.lock("b").map(|()| one.commit())
         });
-        // Until the other one waits, this one is refused at once. It must not wait itself: then the other one would
-        // close the circle.
-        two.set_lock_wait(Duration::ZERO);
-        while !two.lock("a").unwrap_err().to_string().contains("a deadlock") {}
+        // A third one, which only tries, shows when the first one waits. The second one then closes the circle.
+        let mut three = db.transaction();
+        three.set_lock_wait(Duration::ZERO);
+        while !three.lock("b").unwrap_err().to_string().contains("with 1 in the queue") {}
+        assert!(two.lock("a").unwrap_err().to_string().contains("a deadlock"));
         let conflict = Committed::Conflict { keyspace: "default".into(), key: b"a".to_vec() };
         assert_eq!(two.commit().unwrap(), conflict);
         assert!(waiting.join().unwrap().unwrap().unwrap().is_done());
