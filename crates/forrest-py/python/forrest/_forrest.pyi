@@ -10,7 +10,7 @@ from typing_extensions import Buffer, disjoint_base
 
 __version__: Final[str]
 
-__all__ = ["Batch", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "TransactionRange", "View", "__version__", "get_rows", "move_log", "put_rows", "salvage", "scan_rows"]
+__all__ = ["Batch", "Change", "Changes", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "TransactionRange", "View", "__version__", "get_rows", "move_log", "put_rows", "salvage", "scan_rows"]
 
 _T = TypeVar("_T")
 _Item = TypeVar("_Item", covariant=True)
