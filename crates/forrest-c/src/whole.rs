@@ -258,9 +258,9 @@ pub unsafe extern "C" fn forrest_metrics(
             unsafe { (Place::of("text", text, ptr::null_mut())?, Place::of("length", text_bytes, 0)?) };
         let db = Db::of(db)?;
         let store = db.newest()?.0;
-        let told = store.metrics()?.prometheus(&store.stats()?);
-        text.put(hand_over(told.as_bytes())?);
-        length.put(told.len());
+        let written = store.metrics()?.prometheus(&store.stats()?);
+        text.put(hand_over(written.as_bytes())?);
+        length.put(written.len());
         Ok(FORREST_OK)
     })
 }

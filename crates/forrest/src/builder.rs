@@ -340,11 +340,11 @@ impl Builder {
     /// # let path = path.to_str().unwrap();
     /// use forrest::{Db, Event};
     ///
-    /// let (tell, told) = std::sync::mpsc::channel();
-    /// let db = Db::builder().listener(move |event| drop(tell.send(event.to_string()))).open(path)?;
+    /// let (events, reported) = std::sync::mpsc::channel();
+    /// let db = Db::builder().listener(move |event| drop(events.send(event.to_string()))).open(path)?;
     /// db.set("oak", "Quercus robur")?;
     /// db.flush()?;
-    /// assert_eq!(told.recv()?, "flush began");
+    /// assert_eq!(reported.recv()?, "flush began");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn listener(mut self, tell: impl Fn(&Event) + Send + Sync + 'static) -> Builder {

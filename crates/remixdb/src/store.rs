@@ -168,7 +168,7 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
     }
 
     fn verify(&self) -> Result<()> {
-        self.0.told(self.0.verify())
+        self.0.reported(self.0.verify())
     }
 
     fn refresh(&self) -> Result<()> {
@@ -192,11 +192,11 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
     }
 
     fn flush(&self) -> Result<()> {
-        self.0.told(self.0.flush_all())
+        self.0.reported(self.0.flush_all())
     }
 
     fn compact(&self) -> Result<()> {
-        self.0.told(self.0.compact())
+        self.0.reported(self.0.compact())
     }
 }
 
@@ -225,7 +225,7 @@ impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
     }
 
     fn compact_range(&self, start: &[u8], end: Option<&[u8]>) -> Result<()> {
-        self.store.told(self.store.compact_range(&self.space, start, end))
+        self.store.reported(self.store.compact_range(&self.space, start, end))
     }
 
     fn compression(&self) -> Compression {
@@ -268,7 +268,7 @@ impl<D: Disk> Handle<D> {
 
 impl<D: Disk> Core<D> {
     /// Tells the listener what has happened, and passes a result on. The caller holds no locks.
-    pub(crate) fn told<R>(&self, result: Result<R>) -> Result<R> {
+    pub(crate) fn reported<R>(&self, result: Result<R>) -> Result<R> {
         self.tasks.tell();
         result
     }

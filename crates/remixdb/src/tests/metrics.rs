@@ -108,7 +108,7 @@ fn a_listener_is_told_in_order_and_may_use_the_store() {
     *lock(&cell) = Some(store.clone());
     set(&store, 3, b"three").expect("it works");
     store.flush_all().expect("it works");
-    store.told(Ok(())).expect("it is passed on");
+    store.reported(Ok(())).expect("it is passed on");
     let space = store.keyspace("default").expect("it is there");
     let two = forrest_engine::View::get(&store.view(&space), &2_u32.to_be_bytes()).expect("it reads");
     assert_eq!(two.as_deref(), Some(&b"two"[..]), "the listener has set it");
