@@ -177,14 +177,14 @@ mod tests {
 
     /// Tasks, and what was reported to their listener.
     fn listened() -> (Tasks, Arc<Mutex<Vec<Event>>>) {
-        let told: Arc<Mutex<Vec<Event>>> = Arc::default();
-        let list = told.clone();
-        (Tasks::new(Some(Listener::new(move |event| lock(&list).push(event.clone())))), told)
+        let reported: Arc<Mutex<Vec<Event>>> = Arc::default();
+        let list = reported.clone();
+        (Tasks::new(Some(Listener::new(move |event| lock(&list).push(event.clone())))), reported)
     }
 
     #[test]
-    fn jobs_are_counted_and_told_in_order() {
-        let (tasks, told) = listened();
+    fn jobs_are_counted_and_reported_in_order() {
+        let (tasks, reported) = listened();
         tasks.count(5);
         let flush = tasks.begin(Job::Flush);
         assert_eq!(tasks.now().map(|(job, _)| job), Some(Job::Flush));
@@ -194,14 +194,14 @@ mod tests {
         tasks.count(7);
         merge.ends(Err::<(), _>(Error::invalid("no"))).expect_err("it is passed on");
         drop(tasks.begin(Job::Ingest));
-        assert!(lock(&told).is_empty(), "nothing is reported where locks may be held");
+        assert!(lock(&reported).is_empty(), "nothing is reported where locks may be held");
         tasks.tell();
         let (jobs, other) = tasks.done();
         let of = |job: usize| (jobs[job].count, jobs[job].failed, jobs[job].bytes);
         assert_eq!((of(0), of(1), of(2), other), ((1, 0, 100), (0, 1, 7), (0, 0, 0), 5));
-        let told = lock(&told);
+        let reported = lock(&reported);
         let (began, ended): (Vec<_>, Vec<_>) =
-            told.iter().partition(|event| matches!(event, Event::Began(_)));
+            reported.iter().partition(|event| matches!(event, Event::Began(_)));
         assert_eq!((began.len(), ended.len()), (3, 2));
         assert!(matches!(ended[0], Event::Ended { job: Job::Flush, bytes: 100, error: None, .. }));
         assert!(matches!(ended[1], Event::Ended { job: Job::Merge, error: Some(_), .. }));
@@ -209,10 +209,10 @@ mod tests {
 
     #[test]
     fn events_have_a_limit_and_a_panic_ends_nothing() {
-        let (tasks, told) = listened();
+        let (tasks, reported) = listened();
         (0..EVENTS_MOST + 3).for_each(|_| tasks.note(|| Event::Full));
         tasks.tell();
-        assert_eq!((lock(&told).len(), tasks.lost()), (EVENTS_MOST, 3));
+        assert_eq!((lock(&reported).len(), tasks.lost()), (EVENTS_MOST, 3));
         let tasks = Tasks::new(Some(Listener::new(|_| panic!("as a listener must not"))));
         tasks.note(|| Event::Full);
         tasks.tell();
