@@ -444,6 +444,11 @@
 #define FORREST_CAN_CHANGES 32768
 
 /**
+ * `forrest_merge`.
+ */
+#define FORREST_CAN_MERGE 65536
+
+/**
  * Changes that are applied at one instant. Only one thread at a time may use a batch.
  */
 typedef struct forrest_batch forrest_batch;
@@ -1156,6 +1161,36 @@ int32_t forrest_clear(forrest_db *db);
  * - `sum` is writable, or null if the result is not wanted.
  */
 int32_t forrest_add(forrest_db *db, const void *key, size_t key_bytes, int64_t delta, int64_t *sum);
+
+/**
+ * Gives an operand to the merge operator of a keyspace, which makes a new value of it and the old one, at one instant.
+ * `forrest_set_merge_operator` chooses the operator.
+ *
+ * `FORREST_INVALID_ARGUMENT` if the keyspace has no operator, or if it refuses the operand;
+ * `FORREST_UNSUPPORTED` in the kernel; otherwise as `forrest_set`.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes, and so has `operand`.
+ */
+int32_t forrest_merge(forrest_db *db,
+                      const void *key,
+                      size_t key_bytes,
+                      const void *operand,
+                      size_t operand_bytes);
+
+/**
+ * Chooses the merge operator of an empty keyspace, for ever: `sum` (integers of 8 bytes, as of `forrest_add`), `max`
+ * and `min` (in the order of bytes), `append`, or `union` (items in ascending order, each after its length as a
+ * little-endian number of 4 bytes). Durable when it returns. Does nothing if the keyspace has this operator.
+ *
+ * `FORREST_INVALID_ARGUMENT` if there is no such operator, or if the keyspace has another one or is not empty;
+ * `FORREST_UNSUPPORTED` in the kernel.
+ *
+ * # Safety
+ * - `name` is a string that ends with a zero.
+ */
+int32_t forrest_set_merge_operator(forrest_db *db,
+                                   const char *name);
 
 /**
  * Replaces the value of a key by `desired`, at one instant, if it equals `expected`, byte for byte. Null
@@ -1891,7 +1926,7 @@ int32_t forrest_metrics(const forrest_db *db,
                         size_t *text_bytes);
 
 /**
- * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_CHANGES`. A
+ * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_MERGE`. A
  * call that needs a missing one fails with `FORREST_UNSUPPORTED`.
  *
  * # Safety

@@ -812,6 +812,16 @@ public:
         detail::check(forrest_add(handle(), key.data(), key.size(), delta, &sum));
         return sum;
     }
+
+    /** Gives an operand to the merge operator of the keyspace. See forrest_merge. */
+    void merge(std::string_view key, std::string_view operand) {
+        detail::check(forrest_merge(handle(), key.data(), key.size(), operand.data(), operand.size()));
+    }
+
+    /** Chooses the merge operator of an empty keyspace. See forrest_set_merge_operator. */
+    void set_merge_operator(const std::string &name) {
+        detail::check(forrest_set_merge_operator(handle(), name.c_str()));
+    }
     /** Replaces a value, at one instant, if it is the expected one. Nothing means absence. */
     [[nodiscard]] Swap compare_and_swap(std::string_view key, std::optional<std::string_view> expected,
                                         std::optional<std::string_view> desired) {

@@ -1,12 +1,12 @@
 //! Changes of single keys and of ranges.
 
-use crate::argument::{self, Place, key, perhaps, value};
+use crate::argument::{self, Place, key, perhaps, text, value};
 use crate::code::{FORREST_MISMATCH, FORREST_NOT_FOUND, FORREST_OK};
 use crate::db::Db;
 use crate::failure::{Failure, guard};
 use crate::value::{Value, hold};
 use forrest_rust::{Op, Outcome, Swap, prefix_end};
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::ptr;
 
 /// Sets the value of a key, whether or not the key exists.
@@ -120,6 +120,49 @@ pub unsafe extern "C" fn forrest_add(
         if let (Outcome::Added(found), Some(mut sum)) = (apply(db, Op::Add { key, delta })?, sum) {
             sum.put(found);
         }
+        Ok(FORREST_OK)
+    })
+}
+
+/// Gives an operand to the merge operator of a keyspace, which makes a new value of it and the old one, at one instant.
+/// `forrest_set_merge_operator` chooses the operator.
+///
+/// `FORREST_INVALID_ARGUMENT` if the keyspace has no operator, or if it refuses the operand;
+/// `FORREST_UNSUPPORTED` in the kernel; otherwise as `forrest_set`.
+///
+/// # Safety
+/// - `key` is null or has `key_bytes` readable bytes, and so has `operand`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_merge(
+    db: *mut Db,
+    key: *const c_void,
+    key_bytes: usize,
+    operand: *const c_void,
+    operand_bytes: usize,
+) -> i32 {
+    guard(|| {
+        // SAFETY: each is null or has as many readable bytes, as the Safety section demands.
+        let (key, operand) = unsafe { (self::key(key, key_bytes)?, value(operand, operand_bytes)?) };
+        apply(db, Op::Merge { key, operand })?;
+        Ok(FORREST_OK)
+    })
+}
+
+/// Chooses the merge operator of an empty keyspace, for ever: `sum` (integers of 8 bytes, as of `forrest_add`), `max`
+/// and `min` (in the order of bytes), `append`, or `union` (items in ascending order, each after its length as a
+/// little-endian number of 4 bytes). Durable when it returns. Does nothing if the keyspace has this operator.
+///
+/// `FORREST_INVALID_ARGUMENT` if there is no such operator, or if the keyspace has another one or is not empty;
+/// `FORREST_UNSUPPORTED` in the kernel.
+///
+/// # Safety
+/// - `name` is a string that ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_set_merge_operator(db: *mut Db, name: *const c_char) -> i32 {
+    guard(|| {
+        // SAFETY: `name` is null or a string, as the Safety section demands.
+        let name = unsafe { text("name", name) }?;
+        Db::of(db)?.newest()?.1.set_merge_operator(name)?;
         Ok(FORREST_OK)
     })
 }

@@ -298,8 +298,10 @@ pub const FORREST_CAN_METRICS: u64 = 8192;
 pub const FORREST_CAN_APPROXIMATE: u64 = 16384;
 /// `forrest_changes_begin`.
 pub const FORREST_CAN_CHANGES: u64 = 32768;
+/// `forrest_merge`.
+pub const FORREST_CAN_MERGE: u64 = 65536;
 
-/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_CHANGES`. A
+/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_MERGE`. A
 /// call that needs a missing one fails with `FORREST_UNSUPPORTED`.
 ///
 /// # Safety
@@ -333,6 +335,7 @@ fn bit(capability: Capability) -> u64 {
         Capability::Metrics => FORREST_CAN_METRICS,
         Capability::Approximate => FORREST_CAN_APPROXIMATE,
         Capability::Changes => FORREST_CAN_CHANGES,
+        Capability::Merge => FORREST_CAN_MERGE,
         // A capability that is missing in this list.
         _ => 0,
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 /// One change of a store, as [`Changes`] returns it.
 ///
-/// Its [`what`](Change::what) is the effect, not the operation: an `add` or a compare-and-swap is the set that it came
-/// to, and an operation without an effect is not there.
+/// Its [`what`](Change::what) is the effect, not the operation: an `add`, a merge or a compare-and-swap is the set that
+/// it came to, and an operation without an effect is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change {

@@ -11,6 +11,7 @@ use crate::bounds::KeyBounds;
 use crate::chunk::{Chunk, Filled, Goto};
 use crate::contract::{Cursor, Keyspace, Snapshot, Store, View};
 use crate::error::{ErrorKind, Result};
+use crate::merge::{Operators, operators};
 use crate::op::{Effect, Op, Outcome, Swap, Written};
 use crate::options::{Compression, DEFAULT_KEYSPACE};
 use crate::pairs::Pairs;
@@ -72,6 +73,65 @@ pub fn check<S: Store>(store: &S, seed: u64, steps: usize, mut between: impl FnM
     }
     check.handles();
     check.all("at the end");
+}
+
+/// Makes `steps` random changes of keyspaces with merge operators, and compares them with a model. `between` is called
+/// after each step.
+///
+/// # Panics
+/// If the store does not conform.
+pub fn check_merges<S: Store>(store: &S, seed: u64, steps: usize, mut between: impl FnMut(&S)) {
+    let known = Operators::default();
+    let mut random = Choice(Random(seed));
+    let mut spaces = ["append", "max", "union"].map(|name| {
+        let space = store.keyspace(name).expect("a keyspace");
+        let refused = space.apply(Op::Merge { key: b"k", operand: b"" }).expect_err("there is no operator");
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
+        space.set_merge_operator(name).expect("it is empty");
+        let operator = known.get(name, name).expect("it is in every build").clone();
+        (space, operator, Map::new())
+    });
+    for step in 0..steps {
+        let at = format!("seed {seed}, step {step}");
+        let mut after = spaces.each_ref().map(|(_, _, map)| map.clone());
+        let count = if random.below(3) == 0 { random.below(6) } else { 1 };
+        let mut ops = Vec::new();
+        for _ in 0..count {
+            let number = random.below(spaces.len());
+            let key = random.key();
+            let word = match number {
+                2 => operators::set([random.key(), random.key()]),
+                _ => random.value(),
+            };
+            let op = match random.below(10) {
+                0..6 => Op::Merge { key, operand: word },
+                6 => Op::Set { key, value: word },
+                7 => Op::Delete { key },
+                8 => Op::CompareAndSwap { expected: after[number].get(&key).cloned(), key, new: Some(word) },
+                _ => Op::delete_range(random.bounds()),
+            };
+            let map = &mut after[number];
+            match &op {
+                Op::Merge { key, operand } => {
+                    let new = spaces[number].1.merge(key, map.get(key).map(Vec::as_slice), operand);
+                    map.insert(key.clone(), new);
+                }
+                op => drop(apply(map, op).unwrap_or_else(|error| panic!("{at}: {op}: {error}"))),
+            }
+            ops.push((number, op));
+        }
+        let batch = ops.iter().map(|(number, op)| (&spaces[*number].0, op.borrowed()));
+        let done = store.write(batch, None).unwrap_or_else(|error| panic!("{at}: {error}"));
+        assert!(done.is_applied(), "{at}: {done:?}");
+        for ((space, _, map), after) in spaces.iter_mut().zip(after) {
+            *map = after;
+            for (key, value) in map.iter() {
+                let found = space.view().get(key).unwrap_or_else(|error| panic!("{at}: {error}"));
+                assert_eq!(found.as_deref(), Some(&value[..]), "{at}: {}", key.escape_ascii());
+            }
+        }
+        between(store);
+    }
 }
 
 impl<S: Store> Check<S> {

@@ -9,6 +9,7 @@ use crate::changes::Changes;
 use crate::chunk::{Chunk, Filled, Goto};
 use crate::error::{Error, Result};
 use crate::ingest::Ingest;
+use crate::merge::SharedOperator;
 use crate::metrics::Metrics;
 use crate::op::{Op, Outcome, Written};
 use crate::options::{Compression, Durability, OptionChanges};
@@ -190,6 +191,23 @@ pub trait Keyspace: Clone + Send + Sync + 'static {
 
     /// True if both are the same keyspace.
     fn is(&self, other: &Self) -> bool;
+
+    /// Its merge operator.
+    fn merge_operator(&self) -> Option<SharedOperator> {
+        None
+    }
+
+    /// Chooses its merge operator.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace has another one, is not empty or was dropped, or if no operator has this name;
+    /// `Unsupported` if the engine has none; `Io`, `OutOfSpace`, `Stopped`.
+    fn set_merge_operator(&self, name: &str) -> Result<()> {
+        let _ = name;
+        Err(Error::unsupported(
+            "a merge operator in the kernel: the module has no code of the program; use add, or update",
+        ))
+    }
 
     /// Applies one operation, with the durability of the store.
     ///

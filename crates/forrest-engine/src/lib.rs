@@ -10,6 +10,7 @@
 //! | ingest.rs | [`Ingest`]: many sorted pairs, which a keyspace gets at one instant |
 //! | chunk.rs | [`Chunk`]: the pairs that one refill of an iteration brings |
 //! | line.rs | the text form of operations |
+//! | merge.rs | [`MergeOperator`]: how operands become part of values |
 //! | op.rs | [`Op`], [`Outcome`]: the alphabet of changes, and what each does to a key |
 //! | pairs.rs | pairs as one byte string, and the comparison of a range with them |
 //! | bounds.rs | [`KeyRange`], [`prefix_end`] |
@@ -35,6 +36,7 @@ mod contract;
 pub mod error;
 pub mod ingest;
 pub mod line;
+pub mod merge;
 pub mod metrics;
 pub mod op;
 pub mod options;
@@ -49,6 +51,7 @@ pub use contract::{Cursor, Keyspace, NoSnapshot, Snapshot, Store, View, one_by_o
 pub use error::{Error, ErrorKind, Result};
 pub use forrest_index::{Direction, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use ingest::Ingest;
+pub use merge::MergeOperator;
 pub use metrics::{Event, Job, Listener, Metrics, Waits, Work};
 pub use op::{Effect, Op, Outcome, Swap, Written, half_open};
 pub use options::{

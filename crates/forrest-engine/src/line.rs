@@ -4,6 +4,7 @@
 //! set KEY VALUE
 //! delete KEY
 //! add KEY DELTA                         a decimal integer of 64 bits
+//! merge KEY OPERAND
 //! compare-and-swap KEY EXPECTED NEW     `-` is absence
 //! delete-range START END                from START on and before END; `-` is no end
 //! compare-range START END KEY VALUE ... the pairs that the range must have, none or more
@@ -363,6 +364,7 @@ fn op_after(verb: &Word, mut words: Words<'_>) -> Result<Op, ParseError> {
             let delta = number.ok_or_else(|| delta.unexpected("a decimal integer of 64 bits"))?;
             Op::Add { key, delta }
         }
+        b"merge" => Op::Merge { key: words.next("a key")?.bytes, operand: words.next("an operand")?.bytes },
         b"compare-and-swap" => Op::CompareAndSwap {
             key: words.next("a key")?.bytes,
             expected: words.next("the expected value or -")?.optional(),
@@ -382,7 +384,7 @@ fn op_after(verb: &Word, mut words: Words<'_>) -> Result<Op, ParseError> {
             Op::CompareRange { start, end, pairs }
         }
         _ => {
-            let all = "set, delete, add, compare-and-swap, delete-range or compare-range";
+            let all = "set, delete, add, merge, compare-and-swap, delete-range or compare-range";
             return Err(verb.unexpected(all));
         }
     };
@@ -396,6 +398,7 @@ impl<B: AsRef<[u8]>> fmt::Display for Op<B> {
             Op::Set { key, value } => write!(f, "set {} {}", quote(key), quote(value)),
             Op::Delete { key } => write!(f, "delete {}", quote(key)),
             Op::Add { key, delta } => write!(f, "add {} {delta}", quote(key)),
+            Op::Merge { key, operand } => write!(f, "merge {} {}", quote(key), quote(operand)),
             Op::CompareAndSwap { key, expected, new } => {
                 write!(f, "compare-and-swap {} {} {}", quote(key), or_dash(expected), or_dash(new))
             }

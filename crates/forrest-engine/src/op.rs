@@ -45,6 +45,13 @@ pub enum Op<B = Vec<u8>> {
         /// What to add.
         delta: i64,
     },
+    /// Give an operand to the merge operator of the keyspace, which makes a new value of it and the old one.
+    Merge {
+        /// The key.
+        key: B,
+        /// The operand.
+        operand: B,
+    },
     /// Replace the value of a key if it equals the expected one, byte for byte; `None` is absence.
     CompareAndSwap {
         /// The key.
@@ -91,6 +98,8 @@ pub enum Outcome {
     Deleted(bool),
     /// Of [`Op::Add`]: the counter's new value.
     Added(i64),
+    /// Of [`Op::Merge`]. It does not have the new value.
+    Merged,
     /// Of [`Op::CompareAndSwap`].
     Swapped(Swap),
     /// Of [`Op::DeleteRange`]. It carries no count, because counting takes time in proportion to the keys.
@@ -205,6 +214,7 @@ impl<B> Op<B> {
             Op::Set { key, value } => Op::Set { key: convert(key), value: convert(value) },
             Op::Delete { key } => Op::Delete { key: convert(key) },
             Op::Add { key, delta } => Op::Add { key: convert(key), delta: *delta },
+            Op::Merge { key, operand } => Op::Merge { key: convert(key), operand: convert(operand) },
             Op::CompareAndSwap { key, expected, new } => Op::CompareAndSwap {
                 key: convert(key),
                 expected: expected.as_ref().map(&mut convert),
@@ -305,7 +315,7 @@ impl<'v> Op<&'v [u8]> {
     pub fn key(&self) -> &'v [u8] {
         match *self {
             Op::Set { key, .. } | Op::Delete { key } | Op::Add { key, .. } => key,
-            Op::CompareAndSwap { key, .. } => key,
+            Op::CompareAndSwap { key, .. } | Op::Merge { key, .. } => key,
             Op::DeleteRange { start, .. } | Op::CompareRange { start, .. } => start,
         }
     }
@@ -325,7 +335,7 @@ impl<'v> Op<&'v [u8]> {
     pub fn check(&self) -> Result<()> {
         check_key(self.key())?;
         match *self {
-            Op::Set { value, .. } => check_value(value),
+            Op::Set { value, .. } | Op::Merge { operand: value, .. } => check_value(value),
             Op::CompareAndSwap { expected, new, .. } => {
                 expected.into_iter().chain(new).try_for_each(check_value)
             }
@@ -344,8 +354,9 @@ impl<'v> Op<&'v [u8]> {
     /// is the effect on each key in it.
     ///
     /// # Errors
-    /// `InvalidArgument` if [`Op::Add`] meets a value that is not 8 bytes long, or the sum overflows; and for
-    /// [`Op::CompareRange`], which is not about one key: [`Comparison`] decides it.
+    /// `InvalidArgument` if [`Op::Add`] meets a value that is not 8 bytes long, or the sum overflows; for
+    /// [`Op::CompareRange`], which is not about one key: [`Comparison`] decides it; and for [`Op::Merge`], which needs
+    /// an operator: [`merge::resolve`](crate::merge::resolve) decides it.
     ///
     /// ```
     /// use forrest::{Effect, Op, Outcome};
@@ -380,6 +391,7 @@ impl<'v> Op<&'v [u8]> {
                 }
             }
             Op::DeleteRange { .. } => (Effect::Remove, Outcome::DeletedRange),
+            Op::Merge { .. } => return Err(Error::invalid("a merge needs the operator of its keyspace")),
             Op::CompareRange { .. } => {
                 return Err(Error::invalid("a comparison of a range has no effect on one key"));
             }

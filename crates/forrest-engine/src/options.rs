@@ -3,6 +3,7 @@
 //! Users set the options with the builder of the crate `forrest`, whose methods document them.
 
 use crate::error::{Error, Result};
+use crate::merge::Operators;
 use crate::metrics::Listener;
 use std::fmt;
 use std::path::PathBuf;
@@ -134,6 +135,8 @@ pub struct Options {
     pub read_only: bool,
     /// The mode of a store in the kernel that is created.
     pub mode: u32,
+    /// The merge operators that keyspaces may have.
+    pub operators: Operators,
     /// The function to which flushes, merges, stalls and failures are reported.
     pub listener: Option<Listener>,
 }
@@ -195,6 +198,7 @@ impl Default for Options {
             create: true,
             read_only: false,
             mode: DEFAULT_MODE,
+            operators: Operators::default(),
             listener: None,
         }
     }
@@ -206,6 +210,7 @@ impl Options {
     /// # Errors
     /// `InvalidArgument` for the first that is not.
     pub fn check(&self) -> Result<()> {
+        self.operators.check()?;
         if self.mode > 0o666 || self.mode & 0o111 != 0 {
             return Err(Error::invalid(format!(
                 "mode is {:#o}; it has bits for reading and writing only, 0o666 at most",

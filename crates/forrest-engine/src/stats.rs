@@ -175,11 +175,13 @@ pub enum Capability {
     Approximate,
     /// `Db::changes`.
     Changes,
+    /// `Keyspace::merge`.
+    Merge,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Capability; 16] = [
+    pub const ALL: [Capability; 17] = [
         Capability::Iteration,
         Capability::Batches,
         Capability::Snapshots,
@@ -196,6 +198,7 @@ impl Capability {
         Capability::Metrics,
         Capability::Approximate,
         Capability::Changes,
+        Capability::Merge,
     ];
 
     /// Its description in words.
@@ -217,6 +220,7 @@ impl Capability {
             Capability::Metrics => "metrics and events",
             Capability::Approximate => "approximate counts",
             Capability::Changes => "changes as a stream",
+            Capability::Merge => "merge operators",
         }
     }
 }

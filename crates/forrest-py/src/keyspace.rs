@@ -223,6 +223,28 @@ impl Keyspace {
         self.space.detached(py, |space| Ok(space.add(key, delta)?))
     }
 
+    /// Gives an operand to the merge operator of the keyspace, which makes a new value of it and the old one, as one
+    /// change.
+    #[pyo3(signature = (key, operand, /))]
+    fn merge(&self, py: Python<'_>, key: Bytes<'_>, operand: Bytes<'_>) -> PyResult<()> {
+        let (key, operand) = (key.get(), operand.get());
+        self.space.detached(py, |space| Ok(space.merge(key, operand)?))
+    }
+
+    /// The name of the keyspace's merge operator, or None.
+    #[getter]
+    fn merge_operator(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.space.detached(py, |space| Ok(space.merge_operator()))
+    }
+
+    /// Chooses the merge operator of an empty keyspace, for ever: "sum" (integers of 8 bytes, as add() stores them),
+    /// "max" or "min" (in the order of bytes), "append", or "union" (items in ascending order, each after its length
+    /// as a little-endian number of 4 bytes).
+    #[pyo3(signature = (name, /))]
+    fn set_merge_operator(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        self.space.detached(py, |space| Ok(space.set_merge_operator(name)?))
+    }
+
     /// Replaces the value of a key if it equals the expected one, byte for byte; None is absence. Otherwise
     /// changes nothing and returns False.
     #[pyo3(signature = (key, expected, new, /))]

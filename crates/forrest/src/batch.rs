@@ -139,6 +139,12 @@ impl WriteBatch {
         self
     }
 
+    /// Adds an operation that gives an operand to the merge operator, like [`Keyspace::merge`].
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> &mut WriteBatch {
+        self.on_default().merge(key, operand);
+        self
+    }
+
     /// Adds an operation that replaces a value if it is the expected one. On a mismatch nothing of the batch
     /// is applied: [`Db::write`](crate::Db::write) fails with `ConditionFailed`, and
     /// [`Db::try_write`](crate::Db::try_write) returns [`Written::Mismatch`](crate::Written::Mismatch). With
@@ -303,6 +309,11 @@ impl On<'_> {
     /// Adds an operation that adds to a counter.
     pub fn add(&mut self, key: impl AsRef<[u8]>, delta: i64) -> &mut Self {
         self.push(Op::Add { key, delta })
+    }
+
+    /// Adds an operation that gives an operand to the merge operator of the keyspace.
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> &mut Self {
+        self.push(Op::Merge { key: key.as_ref(), operand: operand.as_ref() })
     }
 
     /// Adds an operation that replaces a value if it is the expected one; see

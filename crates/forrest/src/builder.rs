@@ -281,6 +281,38 @@ impl Builder {
         self
     }
 
+    /// Registers a merge operator, by its name, for the keyspaces that have chosen it or are going to
+    /// ([`Keyspace::set_merge_operator`](crate::Keyspace::set_merge_operator)). `sum`, `max`, `min`, `append` and
+    /// `union` are always registered. The store does not open if two operators have one name.
+    ///
+    /// ```
+    /// use forrest::{Db, MergeOperator};
+    ///
+    /// struct Xor;
+    ///
+    /// impl MergeOperator for Xor {
+    ///     fn name(&self) -> &str {
+    ///         "xor"
+    ///     }
+    ///
+    ///     fn merge(&self, _key: &[u8], old: Option<&[u8]>, operand: &[u8]) -> Vec<u8> {
+    ///         let old = old.unwrap_or_default().iter().chain(std::iter::repeat(&0));
+    ///         operand.iter().zip(old).map(|(a, b)| a ^ b).collect()
+    ///     }
+    /// }
+    ///
+    /// let db = Db::builder().merge_operator(Xor).open("memory:")?;
+    /// db.set_merge_operator("xor")?;
+    /// db.merge("k", [3])?;
+    /// db.merge("k", [5])?;
+    /// assert_eq!(db.get("k")?.unwrap(), [6]);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn merge_operator(mut self, operator: impl forrest_engine::MergeOperator) -> Builder {
+        self.options.operators.add(std::sync::Arc::new(operator));
+        self
+    }
+
     /// Maximum number of threads that write and merge the tables of a store on disk at the same time.
     ///
     /// Unit: threads. Default: the number of processors that the process may use, at most 4. Limit: 1 to 256.

@@ -17,10 +17,12 @@ use crate::keyspace::Keyspace;
 use crate::locks::{Held, Locks, Refused};
 use forrest_base::lock;
 use forrest_engine::bounds::{prefix_end, successor};
+use forrest_engine::op::check_value;
 use forrest_engine::pairs::PAIR_BYTES;
 use forrest_engine::spans::{Span, Spans, bounds, earlier, is_empty};
 use forrest_engine::{
-    Effect, Error, ErrorKind, KeyRange, MAX_KEYSPACE_NAME_BYTES, Op, Result, Value, half_open,
+    Effect, Error, ErrorKind, KeyRange, Keyspace as _, MAX_KEYSPACE_NAME_BYTES, Op, Result, Value, half_open,
+    merge,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,6 +36,8 @@ use std::time::Duration;
 const SHOWN_BYTES: usize = MAX_KEYSPACE_NAME_BYTES;
 /// How long a transaction waits for a lock, if it does not say otherwise.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
+/// A draft reads a key that has more operands which do not combine.
+const OPERANDS_MOST: usize = 64;
 
 /// The reads and changes of a [`Transaction`](crate::Transaction) in one keyspace.
 ///
@@ -63,6 +67,8 @@ enum Write {
     Delete,
     /// Adds to what the store has then.
     Add(i64),
+    /// Merges these operands into what the store has then.
+    Merge(Vec<Value>),
 }
 
 /// How to take back a change.
@@ -154,7 +160,12 @@ fn plus(a: Cost, b: Cost) -> Cost {
 
 /// What a key with a change counts.
 fn cost(key: &[u8], write: &Write) -> Cost {
-    (1, key.len() + if let Write::Put(value) = write { value.len() } else { 0 })
+    let bytes = match write {
+        Write::Put(value) => value.len(),
+        Write::Merge(operands) => operands.iter().map(|operand| operand.len()).sum(),
+        Write::Delete | Write::Add(_) => 0,
+    };
+    (1, key.len() + bytes)
 }
 
 /// What a key with a change counts in the log of changes to take back.
@@ -209,7 +220,7 @@ impl Draft {
         let added = match self.writes.get(key) {
             Some(Write::Put(value)) => return Ok(Some(value.clone())),
             Some(Write::Delete) => return Ok(None),
-            Some(Write::Add(delta)) => Some(*delta),
+            Some(write) => Some(write.clone()),
             None if self.deleted.contains(key) => return Ok(None),
             None => None,
         };
@@ -222,10 +233,13 @@ impl Draft {
         if seen.is_none() {
             self.record(key, found.clone())?;
         }
-        let Some(delta) = added else { return Ok(found) };
-        let sum = sum(found.as_deref(), delta)?;
-        self.write(key, Some(Write::Put(sum.clone())))?;
-        Ok(Some(sum))
+        let new = match &added {
+            Some(Write::Add(delta)) => sum(found.as_deref(), *delta)?,
+            Some(Write::Merge(operands)) => self.merged(key, found.as_deref(), operands)?,
+            _ => return Ok(found),
+        };
+        self.write(key, Some(Write::Put(new.clone())))?;
+        Ok(Some(new))
     }
 
     /// True if the key exists. The key counts as read, with its value.
@@ -482,8 +496,12 @@ impl Draft {
     pub fn add(&mut self, key: impl AsRef<[u8]>, delta: i64) -> Result<()> {
         let key = key.as_ref();
         Op::Add { key, delta }.check()?;
+        if matches!(self.writes.get(key), Some(Write::Merge(_))) {
+            self.get(key)?;
+        }
         let new = match self.writes.get(key) {
             Some(Write::Put(value)) => Write::Put(sum(Some(value), delta)?),
+            Some(Write::Merge(_)) => unreachable!("it was merged when it was read"),
             Some(Write::Delete) => Write::Put(sum(None, delta)?),
             Some(Write::Add(before)) => Write::Add(before.checked_add(delta).ok_or_else(|| {
                 Error::invalid(format!("adding {before} and {delta} overflows every counter"))
@@ -495,6 +513,73 @@ impl Draft {
             },
         };
         self.write(key, Some(new))
+    }
+
+    /// Gives an operand to the merge operator of the keyspace, like [`Keyspace::merge`]. This is not a read, unless a
+    /// key gets more than 64 operands that do not combine.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace has no operator, or if it refuses the operand or panics.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set_merge_operator("append")?;
+    /// let (mut one, mut two) = (db.transaction(), db.transaction());
+    /// one.merge("log", "a")?;
+    /// two.merge("log", "b")?;
+    /// assert_eq!(two.get("log")?.unwrap(), "b");
+    /// assert!(two.commit()?.is_done() && one.commit()?.is_done());
+    /// assert_eq!(db.get("log")?.unwrap(), "ba");
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        let op = Op::Merge { key, operand };
+        op.check()?;
+        let operator = self.keyspace.space().merge_operator();
+        merge::check(operator.as_deref(), &op)?;
+        let operator = operator.expect("it was checked");
+        let must_read = match self.writes.get(key) {
+            Some(Write::Add(_)) => true,
+            Some(Write::Merge(operands)) => operands.len() >= OPERANDS_MOST,
+            _ => false,
+        };
+        if must_read {
+            self.get(key)?;
+        }
+        let one = [Value::from(operand)];
+        let new = match self.writes.get(key) {
+            Some(Write::Put(value)) => Write::Put(self.merged(key, Some(value), &one)?),
+            Some(Write::Delete) => Write::Put(self.merged(key, None, &one)?),
+            Some(Write::Merge(before)) => {
+                let mut operands = before.clone();
+                let last = operands.last().expect("it has operands");
+                match merge::combined(&*operator, key, last, operand)? {
+                    Some(both) if check_value(&both).is_ok() => {
+                        *operands.last_mut().expect("as above") = both.into()
+                    }
+                    _ => operands.extend(one),
+                }
+                Write::Merge(operands)
+            }
+            Some(Write::Add(_)) => unreachable!("it was added when it was read"),
+            None if self.deleted.contains(key) => Write::Put(self.merged(key, None, &one)?),
+            None => match self.seen(key) {
+                Some(found) => Write::Put(self.merged(key, found.as_deref(), &one)?),
+                None => Write::Merge(one.into()),
+            },
+        };
+        self.write(key, Some(new))
+    }
+
+    /// What operands make of a value.
+    fn merged(&self, key: &[u8], old: Option<&[u8]>, operands: &[Value]) -> Result<Value> {
+        let operator = self.keyspace.space().merge_operator();
+        let operator = operator.ok_or_else(|| Error::invalid("the keyspace has no merge operator"))?;
+        let merged = merge::merged(&*operator, key, old, operands.iter().map(|operand| &operand[..]))?;
+        let merged = merged.expect("there are operands");
+        check_value(&merged)?;
+        Ok(merged.into())
     }
 
     /// What the transaction has seen in the store at a key.
@@ -617,6 +702,15 @@ impl Draft {
                         batch.expect(key, found.as_deref());
                     }
                     batch.add(key, *delta);
+                    continue;
+                }
+                Write::Merge(operands) => {
+                    if let Some((key, found)) = single.next_if(|(read, _)| *read == key) {
+                        batch.expect(key, found.as_deref());
+                    }
+                    for operand in operands {
+                        batch.merge(key, operand);
+                    }
                     continue;
                 }
             };
@@ -798,7 +892,7 @@ impl RangeCursor {
             }
             let until = earlier(draft.deleted.start_after(start), self.end.as_deref());
             let own = draft.writes.range::<[u8], _>(bounds(start, until)).next();
-            let own = own.map(|(key, write)| (key.clone(), write.value(), write.is_add()));
+            let own = own.map(|(key, write)| (key.clone(), write.value(), write.changes_stored()));
             let until = match &own {
                 Some((key, ..)) => Some(key.clone()),
                 None => until.map(<[u8]>::to_vec),
@@ -910,7 +1004,7 @@ impl RangeCursor {
                 None => self.start.clone(),
             };
             let own = draft.writes.range::<[u8], _>(bounds(&from, end)).next_back();
-            let own = own.map(|(key, write)| (key.clone(), write.value(), write.is_add()));
+            let own = own.map(|(key, write)| (key.clone(), write.value(), write.changes_stored()));
             // The least key after the own one; if there is none, no key of the store is after it.
             let after = own.as_ref().map_or(Some(from.clone()), |(key, ..)| successor(key));
             if let Some(after) = &after {
@@ -990,12 +1084,12 @@ impl Write {
     fn value(&self) -> Option<Value> {
         match self {
             Write::Put(value) => Some(value.clone()),
-            Write::Delete | Write::Add(_) => None,
+            Write::Delete | Write::Add(_) | Write::Merge(_) => None,
         }
     }
 
-    fn is_add(&self) -> bool {
-        matches!(self, Write::Add(_))
+    fn changes_stored(&self) -> bool {
+        matches!(self, Write::Add(_) | Write::Merge(_))
     }
 }
 

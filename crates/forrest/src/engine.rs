@@ -6,6 +6,7 @@
 //! a URL.
 
 use crate::url::Home;
+use forrest_engine::merge::SharedOperator;
 use forrest_engine::{self as contract, *};
 use std::ops::{Bound, ControlFlow};
 
@@ -236,6 +237,18 @@ macro_rules! homes {
             fn set_compression(&self, method: Compression) -> Result<()> {
                 match self {
                     $($(#[$if])* Keyspace::$home(keyspace) => keyspace.set_compression(method),)+
+                }
+            }
+
+            fn merge_operator(&self) -> Option<SharedOperator> {
+                match self {
+                    $($(#[$if])* Keyspace::$home(keyspace) => keyspace.merge_operator(),)+
+                }
+            }
+
+            fn set_merge_operator(&self, name: &str) -> Result<()> {
+                match self {
+                    $($(#[$if])* Keyspace::$home(keyspace) => keyspace.set_merge_operator(name),)+
                 }
             }
 

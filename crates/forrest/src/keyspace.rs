@@ -132,6 +132,27 @@ impl Keyspace {
         }
     }
 
+    /// Gives an operand to the keyspace's merge operator, which makes a new value of it and the old one, as one change.
+    /// It reads the value, as [`add`](Keyspace::add) does, and other writers wait while the operator runs.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace has no operator, or if the operator refuses the operand or panics; `Limit` if
+    /// the new value is too long; `Unsupported` in the kernel.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// let visits = db.keyspace("visits")?;
+    /// visits.set_merge_operator("sum")?;
+    /// visits.merge("home", 2_i64.to_be_bytes())?;
+    /// visits.merge("home", 3_i64.to_be_bytes())?;
+    /// assert_eq!(visits.get("home")?.as_deref(), Some(&5_i64.to_be_bytes()[..]));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    #[inline]
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.apply(Op::Merge { key: key.as_ref(), operand: operand.as_ref() }).map(drop)
+    }
+
     /// Replaces the value of a key by `new` if it equals `expected`, byte for byte. `None` is absence, on
     /// either side.
     ///
@@ -295,6 +316,33 @@ impl Keyspace {
     /// ```
     pub fn set_compression(&self, compression: Compression) -> Result<()> {
         self.space.set_compression(compression)
+    }
+
+    /// The name of the keyspace's merge operator, if it has one.
+    pub fn merge_operator(&self) -> Option<String> {
+        self.space.merge_operator().map(|operator| operator.name().to_string())
+    }
+
+    /// Chooses the [`MergeOperator`](crate::MergeOperator) of a keyspace that is empty. `sum`, `max`, `min`, `append`
+    /// and `union` are in every build ([`operators`](mod@crate::operators)), and
+    /// [`Builder::merge_operator`](crate::Builder::merge_operator) registers others. The store remembers the name. It
+    /// is durable when the call returns, and cannot be changed. A store that has a keyspace with an operator opens only
+    /// where that is registered. Does nothing if the keyspace has this operator.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if no operator has the name, or the keyspace has another one, is not empty or was dropped;
+    /// `Unsupported` in the kernel, and in a store that is only read; `Io`; `OutOfSpace`; `Stopped`.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// let names = db.keyspace("names")?;
+    /// names.set_merge_operator("append")?;
+    /// assert_eq!(names.merge_operator().as_deref(), Some("append"));
+    /// assert!(names.set_merge_operator("max").unwrap_err().message().contains("\"append\""));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn set_merge_operator(&self, name: &str) -> Result<()> {
+        self.space.set_merge_operator(name)
     }
 
     /// Merges the tables that may have keys of a range, and first writes the memtables to tables. Afterwards the range

@@ -97,6 +97,7 @@ pub use changes::OptionChanges;
 pub use cursor::{Cursor, Entry, Key, Keys, Range};
 pub use db::{Db, Snapshot};
 pub use draft::{Draft, DraftRange, RangeCursor};
+pub use forrest_engine::merge::operators;
 pub use forrest_engine::options::{
     DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, DEFAULT_CACHE_BYTES, DEFAULT_HISTORY_AGE,
     DEFAULT_HISTORY_BYTES, DEFAULT_MEMTABLE_BYTES, DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES,
@@ -104,8 +105,8 @@ pub use forrest_engine::options::{
 pub use forrest_engine::{
     Approximate, Capabilities, Capability, Change, Compression, DEFAULT_KEYSPACE, Durability, Effect, Error,
     ErrorKind, Event, Job, KeyRange, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES,
-    Metrics, Numa, Op, Outcome, Pages, Result, Stats, Swap, Value, Waits, What, Work, Written, line, pairs,
-    prefix_end,
+    MergeOperator, Metrics, Numa, Op, Outcome, Pages, Result, Stats, Swap, Value, Waits, What, Work, Written,
+    line, pairs, prefix_end,
 };
 pub use ingest::Ingest;
 pub use keyspace::Keyspace;

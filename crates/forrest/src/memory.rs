@@ -10,6 +10,7 @@
 
 use forrest_engine::error::of_index;
 use forrest_engine::ingest::out_of_order;
+use forrest_engine::merge::{self, Operators, SharedOperator};
 use forrest_engine::{
     self as contract, Approximate, Capabilities, Capability, Chunk, DEFAULT_KEYSPACE, Direction, Durability,
     Error, ErrorKind, Filled, Goto, KeyBounds, MAX_KEYSPACES, Op, Options, Outcome, Result, Stats, Swap,
@@ -19,7 +20,7 @@ use forrest_index::{self as index, Effect, Found};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Number of copied bytes at which a refill of an iteration stops.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -44,6 +45,7 @@ struct MemoryState {
     /// Snapshots show this tree for a keyspace that they do not have. It is never written to.
     empty: index::Tree,
     catalog: RwLock<Catalog>,
+    operators: Operators,
 }
 
 /// A tree with its name, and whether it was dropped.
@@ -51,6 +53,8 @@ pub(crate) struct Tree {
     name: Arc<str>,
     tree: index::Tree,
     dropped: AtomicBool,
+    /// Set while no writer runs, and then never changed.
+    operator: OnceLock<SharedOperator>,
 }
 
 impl Tree {
@@ -100,7 +104,12 @@ impl MemoryStore {
         let Options { capacity_bytes, pages, numa, .. } = *options;
         let index = index::Index::new(&index::Options { capacity_bytes, pages, numa }).map_err(of_index)?;
         let empty = index.create_tree().map_err(of_index)?;
-        let store = MemoryStore(Arc::new(MemoryState { index, empty, catalog: RwLock::default() }));
+        let store = MemoryStore(Arc::new(MemoryState {
+            index,
+            empty,
+            catalog: RwLock::default(),
+            operators: options.operators.clone(),
+        }));
         contract::Store::keyspace(&store, DEFAULT_KEYSPACE)?;
         Ok(store)
     }
@@ -149,7 +158,12 @@ impl contract::Store for MemoryStore {
         }
         let name: Arc<str> = name.into();
         let tree = self.0.index.create_tree().map_err(of_index)?;
-        let tree = Arc::new(Tree { name: name.clone(), tree, dropped: AtomicBool::new(false) });
+        let tree = Arc::new(Tree {
+            name: name.clone(),
+            tree,
+            dropped: AtomicBool::new(false),
+            operator: OnceLock::new(),
+        });
         let keyspace = self.handle(&tree);
         catalog.insert(name, tree);
         Ok(keyspace)
@@ -238,7 +252,16 @@ impl contract::Store for MemoryStore {
         use Capability as C;
         Capabilities::new(
             "memory:",
-            &[C::Iteration, C::Batches, C::Snapshots, C::Keyspaces, C::Checkpoint, C::Ingest, C::Approximate],
+            &[
+                C::Iteration,
+                C::Batches,
+                C::Snapshots,
+                C::Keyspaces,
+                C::Checkpoint,
+                C::Ingest,
+                C::Approximate,
+                C::Merge,
+            ],
         )
     }
 }
@@ -313,6 +336,36 @@ impl contract::Keyspace for MemoryKeyspace {
             }
             _ => self.tree.tree.apply(op.key(), |old| self.decide(op, old)).map_err(of_index)?,
         }
+    }
+
+    fn merge_operator(&self) -> Option<SharedOperator> {
+        self.tree.operator.get().cloned()
+    }
+
+    fn set_merge_operator(&self, name: &str) -> Result<()> {
+        self.store.check_here()?;
+        let operator = self.store.0.operators.get(&self.tree.name, name)?;
+        let chosen = self.store.0.index.batch(|_keeps_writers_out| {
+            self.tree.check()?;
+            if let Some(has) = self.tree.operator.get() {
+                return if has.name() == name {
+                    Ok(())
+                } else {
+                    Err(merge::has_another(&self.tree.name, &**has).into())
+                };
+            }
+            let mut is_empty = true;
+            self.tree.tree.scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward, |_, _| {
+                is_empty = false;
+                ControlFlow::Break(())
+            });
+            if !is_empty {
+                return Err(merge::not_empty(&self.tree.name).into());
+            }
+            let _ = self.tree.operator.set(operator.clone());
+            Ok::<_, Abort>(())
+        });
+        Ok(chosen?)
     }
 
     fn ingest(&self) -> Result<Box<dyn contract::Ingest>> {
@@ -398,7 +451,11 @@ impl MemoryKeyspace {
     /// The effect of an operation on a key, computed inside the index's atomic step.
     #[inline]
     fn decide<'v>(&self, op: Op<&'v [u8]>, old: Option<&[u8]>) -> (Effect<'v>, Result<Outcome>) {
-        match self.tree.check().and_then(|()| op.resolve(old)) {
+        let resolve = || match self.tree.operator.get() {
+            None if !matches!(op, Op::Merge { .. }) => op.resolve(old),
+            operator => merge::resolve(operator.map(|operator| &**operator), &op, old),
+        };
+        match self.tree.check().and_then(|()| resolve()) {
             Ok((effect, outcome)) => (effect, Ok(outcome)),
             Err(error) => (Effect::Keep, Err(error)),
         }
@@ -623,6 +680,7 @@ mod tests {
         for seed in 0..30 {
             let store = MemoryStore::open(&Options::default()).expect("a store");
             contract::conformance::check(&store, seed, 400, |_| {});
+            contract::conformance::check_merges(&store, seed, 100, |_| {});
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The catalogue: which keyspaces there are. A name is used by one keyspace at a time, an identifier by one ever.
 
 use crate::compression;
-use forrest_engine::{Compression, DEFAULT_KEYSPACE, Error, Result};
+use forrest_engine::merge::{self, Operators, SharedOperator};
+use forrest_engine::{Compression, DEFAULT_KEYSPACE, Effect, Error, Op, Outcome, Result};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A keyspace, as its handles and the catalogue share it.
 pub(crate) struct Space {
@@ -13,6 +14,8 @@ pub(crate) struct Space {
     dropped: AtomicBool,
     /// The number of the compression that was chosen for it, or `NO_CHOICE`.
     compression: AtomicU8,
+    /// Its merge operator. Set under the order lock while it is empty, or when the store is opened.
+    operator: OnceLock<SharedOperator>,
 }
 
 const NO_CHOICE: u8 = u8::MAX;
@@ -50,6 +53,28 @@ impl Space {
     pub(crate) fn chosen(&self) -> Option<Compression> {
         // ORDERING: no other data depends on it.
         compression::of_number(self.compression.load(Ordering::Relaxed).into())
+    }
+
+    /// Its merge operator.
+    pub(crate) fn operator(&self) -> Option<&SharedOperator> {
+        self.operator.get()
+    }
+
+    /// Sets its merge operator, if it has none.
+    pub(crate) fn set_operator(&self, operator: &SharedOperator) {
+        let _ = self.operator.set(operator.clone());
+    }
+
+    /// The effect of an operation on a key of the keyspace that has the value `old`.
+    ///
+    /// # Errors
+    /// As [`merge::resolve`].
+    #[inline]
+    pub(crate) fn resolve<'v>(&self, op: &Op<&'v [u8]>, old: Option<&[u8]>) -> Result<(Effect<'v>, Outcome)> {
+        match self.operator.get() {
+            None if !matches!(op, Op::Merge { .. }) => op.resolve(old),
+            operator => merge::resolve(operator.map(|operator| &**operator), op, old),
+        }
     }
 
     /// Sets the compression of its tables from now on.
@@ -93,6 +118,7 @@ impl Catalog {
             name: name.clone(),
             dropped: AtomicBool::new(false),
             compression: AtomicU8::new(NO_CHOICE),
+            operator: OnceLock::new(),
         };
         self.spaces.insert(name, Arc::new(space));
         self.next = self.next.max(next);
@@ -128,6 +154,19 @@ impl Catalog {
                 space.choose(method);
             }
         }
+    }
+
+    /// Sets the merge operators of keyspaces, by their identifiers.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if one is not among the known ones.
+    pub(crate) fn set_operators(&self, names: &BTreeMap<u32, String>, known: &Operators) -> Result<()> {
+        for space in self.spaces.values() {
+            if let Some(name) = names.get(&space.id) {
+                space.set_operator(known.get(&space.name, name)?);
+            }
+        }
+        Ok(())
     }
 
     /// Takes another catalogue's keyspaces in place of its own where they are the same, so that their handles stay

@@ -70,7 +70,11 @@ fn shared<D: Disk>(disk: &D, version: &Version<D>, catalog: &Catalog) -> Result<
     let keyspaces = catalog.spaces.values().map(|space| (space.id, space.name.to_string())).collect();
     let chosen = catalog.spaces.values().filter_map(|space| Some((space.id, space.chosen()?)));
     let compression = chosen.collect();
-    let mut state = ManifestState { keyspaces, compression, next: catalog.next, ..ManifestState::default() };
+    let named =
+        catalog.spaces.values().filter_map(|space| Some((space.id, space.operator()?.name().to_string())));
+    let operators = named.collect();
+    let mut state =
+        ManifestState { keyspaces, compression, operators, next: catalog.next, ..ManifestState::default() };
     let mut shared = Shared { tables: Vec::new(), remixes: Vec::new() };
     for (&space, partitions) in version.partitions.iter().filter(|(space, _)| catalog.has(**space)) {
         let of_space = state.partitions.entry(space).or_default();

@@ -14,7 +14,7 @@ use crate::partition::LOOK;
 use crate::table::{Builder, Table, TableEntry};
 use crate::write::check_value;
 use forrest_base::lock;
-use forrest_engine::{Error, Op, Result};
+use forrest_engine::{Error, Op, Result, merge};
 use std::sync::Arc;
 
 /// Pairs of a keyspace that are being ingested.
@@ -143,6 +143,9 @@ impl<D: Disk> forrest_engine::Ingest for Ingest<D> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check()?;
         check_value(&Op::Set { key, value })?;
+        if let Some(operator) = self.space.operator() {
+            merge::check_stored(&**operator, value)?;
+        }
         if self.pairs > 0 && *key <= *self.last {
             return Err(forrest_engine::ingest::out_of_order(&self.last, key));
         }

@@ -53,7 +53,7 @@ const BLOCK: usize = 4096;
 pub(crate) const LOG_WITH_HISTORY: u32 = 3;
 pub(crate) const LOG: u32 = 2;
 /// The version of a manifest.
-pub(crate) const MANIFEST: u32 = 3;
+pub(crate) const MANIFEST: u32 = 4;
 
 /// The newest and the oldest version of the formats that this build reads.
 fn versions(kind: Kind) -> (u32, u32) {

@@ -192,6 +192,7 @@ fn content<D: Disk>(
     lost: Lost,
 ) -> Result<Content<D>> {
     let catalog = catalog_of(&found.state, found.name)?;
+    catalog.set_operators(&found.state.operators, &builder.operators)?;
     let chain = found.chain(&*shared.disk)?;
     let partitions = open_partitions(shared, found, &BTreeMap::new(), lost)?;
     Ok((catalog, chain, partitions, Arc::new(Memtable::new(builder, found.state.floor, 0)?)))
@@ -326,6 +327,7 @@ fn take_over<D: Disk>(
         }
     };
     replay.catalog.choose(&state.compression);
+    replay.catalog.set_operators(&state.operators, &core.builder.operators)?;
     let read = replay.logs(chain).and_then(|()| found.check_newest(core.disk(), is_followed));
     if let Err(error) = read {
         // The memtables may have a part of a batch that is not visible. The next call begins with empty ones.

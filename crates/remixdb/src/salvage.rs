@@ -271,6 +271,10 @@ impl<D: Disk> Salvage<'_, D> {
             if let Some(&method) = state.compression.get(&id) {
                 self.batch.store.choose_compression(&space, method)?;
             }
+            if let Some(name) = state.operators.get(&id) {
+                // What is stored are values. The operator need not be known here.
+                self.batch.store.record_operator(&space, name, None)?;
+            }
             self.spaces.insert(id, space);
         }
         for (id, partitions) in &state.partitions {

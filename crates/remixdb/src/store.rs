@@ -10,6 +10,7 @@ use crate::recover;
 use crate::view::{Snapshot, View};
 use crate::work::Call;
 use crate::workers::{self, Workers};
+use forrest_engine::merge::SharedOperator;
 use forrest_engine::{
     Capabilities, Capability, Compression, Durability, Error, ErrorKind, Event, Metrics, Op, OptionChanges,
     Options, Outcome, Result, Stats, Written,
@@ -160,6 +161,7 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
             C::ReadOnly,
             C::Ingest,
             C::Compression,
+            C::Merge,
             C::Metrics,
             C::Approximate,
             C::Changes,
@@ -234,6 +236,14 @@ impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
 
     fn set_compression(&self, method: Compression) -> Result<()> {
         self.store.choose_compression(&self.space, method)
+    }
+
+    fn merge_operator(&self) -> Option<SharedOperator> {
+        self.space.operator().cloned()
+    }
+
+    fn set_merge_operator(&self, name: &str) -> Result<()> {
+        self.store.choose_operator(&self.space, name)
     }
 
     fn ingest(&self) -> Result<Box<dyn forrest_engine::Ingest>> {

@@ -153,6 +153,14 @@ pub(crate) fn check_value(op: &Op<&[u8]>) -> Result<()> {
     }
 }
 
+/// Checks what a merge has made.
+fn check_new(new: &New<'_>) -> Result<()> {
+    match new {
+        Some(value) if value.len() > VALUE_MAX => Err(Error::limit("value", "bytes", value.len(), VALUE_MAX)),
+        _ => Ok(()),
+    }
+}
+
 impl<D: Disk> Core<D> {
     /// Makes one change.
     pub(crate) fn apply(&self, space: &Arc<Space>, op: Op<&[u8]>) -> Result<Outcome> {
@@ -188,8 +196,9 @@ impl<D: Disk> Core<D> {
                 }
             }
         };
-        let (effect, outcome) = op.resolve(old.as_deref())?;
+        let (effect, outcome) = space.resolve(&op, old.as_deref())?;
         let Some(new) = new_value(effect) else { return Ok(outcome) };
+        check_new(&new)?;
         if new.is_none() && old.is_none() {
             return Ok(outcome);
         }
@@ -224,7 +233,7 @@ impl<D: Disk> Core<D> {
         }
         for (i, (space, op)) in ops.iter().enumerate() {
             space.check().map_err(at(i))?;
-            let outcome = batch.decide(space.id, *op).map_err(at(i))?;
+            let outcome = batch.decide(space, *op).map_err(at(i))?;
             if let Some(found) = outcome.mismatch() {
                 return Ok(Written::Mismatch { op: i, found });
             }
@@ -773,7 +782,8 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
         read::get(self.version, space, key, self.store.newest(), |bytes| Value::from(bytes))
     }
 
-    fn decide(&mut self, space: u32, op: Op<&'b [u8]>) -> Result<Outcome> {
+    fn decide(&mut self, keyspace: &Space, op: Op<&'b [u8]>) -> Result<Outcome> {
+        let space = keyspace.id;
         if let Op::DeleteRange { start, end } = op {
             if !spans::is_empty(start, end) {
                 self.delete_range(space, start, end)?;
@@ -789,8 +799,9 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
             Op::Set { .. } | Op::Delete { .. } => None,
             _ => self.old(space, key)?,
         };
-        let (effect, outcome) = op.resolve(old.as_deref())?;
+        let (effect, outcome) = keyspace.resolve(&op, old.as_deref())?;
         if let Some(new) = new_value(effect) {
+            check_new(&new)?;
             if let Some(overlay) = &mut self.overlay {
                 let changed = &mut overlay.entry(space).or_default().changed;
                 changed.insert(key.to_vec(), new.as_deref().map(Value::from));

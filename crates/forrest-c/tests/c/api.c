@@ -277,6 +277,35 @@ static void ingesting(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_delete_range(db, T("ingest"), T("ingesu")));
 }
 
+/* A keyspace keeps its merge operator. */
+static void merging(forrest_db *db) {
+    uint64_t can;
+    forrest_db *space;
+    ANSWERS(FORREST_OK, forrest_capabilities(db, &can));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set_merge_operator(NULL, "sum"));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_merge(NULL, "k", 1, "v", 1));
+    if (!(can & FORREST_CAN_MERGE)) {
+        ANSWERS(FORREST_UNSUPPORTED, forrest_set_merge_operator(db, "sum"));
+        ANSWERS(FORREST_UNSUPPORTED, forrest_merge(db, "k", 1, "v", 1));
+        return;
+    }
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_merge(db, "k", 1, "v", 1));
+    ANSWERS(FORREST_OK, forrest_keyspace(db, "merged", &space));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set_merge_operator(space, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set_merge_operator(space, "product"));
+    ANSWERS(FORREST_OK, forrest_set_merge_operator(space, "sum"));
+    ANSWERS(FORREST_OK, forrest_set_merge_operator(space, "sum"));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set_merge_operator(space, "max"));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_merge(space, "k", 1, "seven", 5));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_merge(space, NULL, 1, "seven", 5));
+    ANSWERS(FORREST_OK, forrest_merge(space, "k", 1, "\0\0\0\0\0\0\0\7", 8));
+    int64_t sum;
+    ANSWERS(FORREST_OK, forrest_add(space, "k", 1, 1, &sum));
+    CHECK(sum == 8);
+    forrest_close(space);
+    ANSWERS(FORREST_OK, forrest_drop_keyspace(db, "merged"));
+}
+
 /* Tables are compressed where there are any. */
 static void compressing(forrest_db *db) {
     uint64_t can;
@@ -522,6 +551,7 @@ int main(int argc, char **argv) {
     batches(db);
     ingesting(db);
     compressing(db);
+    merging(db);
     iterating(db);
     threads(db);
     listing(argv[1]);

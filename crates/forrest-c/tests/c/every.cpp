@@ -259,6 +259,10 @@ class Db {
         check(forrest_add(get(), key.data(), key.size(), delta, &sum));
         return sum;
     }
+    void merge(string_view key, string_view operand) const {
+        check(forrest_merge(get(), key.data(), key.size(), operand.data(), operand.size()));
+    }
+    void set_merge_operator(const char *name) const { check(forrest_set_merge_operator(get(), name)); }
     // Nothing if the value was replaced, otherwise the value that was found.
     std::optional<Value> swap(string_view key, std::optional<string_view> expected, string_view desired) const {
         forrest_value *found;
@@ -519,6 +523,13 @@ void all(const char *url) {
     where(can & FORREST_CAN_METRICS, [&] { DEMAND(db.metrics().find("\nforrest_changes_total ") != std::string::npos); });
     where(can & FORREST_CAN_APPROXIMATE, [&] { db.about("a"); });
     where(can & FORREST_CAN_COMPRESS, [&] { db.set_compression(FORREST_COMPRESSION_LZ4); });
+    where(can & FORREST_CAN_MERGE, [&] {
+        const Db merged = db.keyspace("merged");
+        merged.set_merge_operator("append");
+        merged.merge("k", "a");
+        merged.merge("k", "b");
+        DEMAND(*merged.held("k") == "ab" && db.drop("merged"));
+    });
     db.flush();
     db.trim();
     db.settle();

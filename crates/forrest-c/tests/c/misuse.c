@@ -132,6 +132,8 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_delete_prefix(wrong->db, T("a")));
     ANSWERS(no, forrest_clear(wrong->db));
     ANSWERS(no, forrest_add(wrong->db, T("key"), 1, &sum));
+    ANSWERS(no, forrest_merge(wrong->db, T("key"), T("more")));
+    ANSWERS(no, forrest_set_merge_operator(wrong->db, "sum"));
     ANSWERS(no, forrest_compare_and_swap(wrong->db, T("key"), T("value"), T("other"), &value));
     ANSWERS(no, forrest_write(wrong->db, batch));
     ANSWERS(no, forrest_write(db, wrong->batch));

@@ -114,6 +114,8 @@ compressed tables                no
 metrics and events               no
 approximate counts               yes
 changes as a stream              no
+merge operators                  yes
+merge operators                  yes
 "
     );
 }

@@ -460,6 +460,25 @@ fn packed(name: &str) {
     );
 }
 
+/// A keyspace with a merge operator, its values in a table and in the log.
+fn merged(name: &str) {
+    let mut making = Making::new(&small());
+    making.run(CHANGES);
+    for db in [making.store(), &making.oracle] {
+        let trees = db.keyspace("merged").expect("a keyspace");
+        trees.set_merge_operator("append").expect("it is empty");
+    }
+    making.run("@merged merge oak a\n@merged merge oak b\n@merged merge ash c");
+    making.store().flush().expect("tables");
+    making.run("@merged merge oak d\n@merged set elm e\n@merged merge elm f");
+    let path = making.path.clone();
+    making.keep(
+        name,
+        "A keyspace whose merge operator is append, with a table and with changes in the log.",
+        &path,
+    );
+}
+
 /// A name, and the function that makes the store of this name.
 type Maker = (&'static str, fn(&str));
 
@@ -495,6 +514,8 @@ const STORES: &[Maker] = &[
     ("checkpoint-3", checkpoint_of_disk),
     // Its manifest has version 3, and its tables 1 and 2.
     ("packed", packed),
+    // Its manifest has version 4.
+    ("merged", merged),
 ];
 
 #[test]

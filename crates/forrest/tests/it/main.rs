@@ -24,6 +24,7 @@ mod limits;
 mod line;
 #[cfg(feature = "llds-user")]
 mod llds;
+mod merge;
 mod model;
 mod open_files;
 mod options;

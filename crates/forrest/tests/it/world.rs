@@ -325,7 +325,7 @@ pub(crate) fn ok_if(there: bool) -> Vec<String> {
 
 fn show_outcome(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Set => "ok".into(),
+        Outcome::Set | Outcome::Merged => "ok".into(),
         Outcome::Deleted(was_there) => was_there.to_string(),
         Outcome::Added(sum) => sum.to_string(),
         Outcome::Swapped(Swap::Done) => "swapped".into(),

@@ -1,13 +1,17 @@
-//! Chooses the compression of a keyspace's tables, durably. Tables that are there stay as they are until they are
-//! merged.
+//! Chooses the compression of a keyspace's tables, and its merge operator, durably. Tables that are there stay as they
+//! are until they are merged.
 
 use crate::catalog::Space;
 use crate::compression;
 use crate::core::Core;
 use crate::disk::Disk;
 use crate::manifest::Edit;
+use crate::scan;
 use forrest_base::lock;
-use forrest_engine::{Compression, DEFAULT_KEYSPACE, Result};
+use forrest_engine::merge::{self, SharedOperator};
+use forrest_engine::spans;
+use forrest_engine::{Compression, DEFAULT_KEYSPACE, Direction, Result};
+use std::ops::ControlFlow;
 
 impl<D: Disk> Core<D> {
     /// Sets the compression of the tables that a keyspace gets from now on. Writes nothing if it is that already.
@@ -39,6 +43,63 @@ impl<D: Disk> Core<D> {
         manifest.commit(edits).map_err(|error| self.log().stop(error))?;
         space.choose(method);
         Ok(())
+    }
+
+    /// Gives an empty keyspace a merge operator. Writes nothing if it has it already.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is no such operator, or if the keyspace has another one, is not empty or was dropped;
+    /// `Unsupported`, `Io`, `OutOfSpace`, `Stopped`.
+    pub(crate) fn choose_operator(&self, space: &Space, name: &str) -> Result<()> {
+        self.check_here()?;
+        space.check()?;
+        let operator = self.builder.operators.get(&space.name, name)?;
+        self.record_operator(space, name, Some(operator))
+    }
+
+    /// The same, without the operator itself if that is not known. REQUIRES: then no handle of the store merges.
+    pub(crate) fn record_operator(
+        &self,
+        space: &Space,
+        name: &str,
+        operator: Option<&SharedOperator>,
+    ) -> Result<()> {
+        let has = |has: &SharedOperator| match has.name() == name {
+            true => Ok(()),
+            false => Err(merge::has_another(&space.name, &**has)),
+        };
+        if let Some(operator) = space.operator() {
+            return has(operator);
+        }
+        self.check_writable()?;
+        let mut manifest = lock(&self.manifest);
+        self.log().check()?;
+        space.check()?;
+        if let Some(operator) = space.operator() {
+            return has(operator);
+        }
+        if !manifest.state().keyspaces.contains_key(&space.id) {
+            // The keyspace is in the log only.
+            self.flush_now(&mut manifest, None)?;
+            space.check()?;
+        }
+        let edits = vec![Edit::Operator { space: space.id, name: name.to_string() }];
+        manifest.reserve(&edits, || self.next_number())?;
+        {
+            // From here on values are checked that others set.
+            let order = self.order();
+            let mut is_empty = true;
+            let (all, way) = (spans::bounds(&[], None), (Direction::Forward, true));
+            scan::scan(self, &order.version, space.id, self.newest(), all, way, |_, _| {
+                is_empty = false;
+                Ok(ControlFlow::Break(()))
+            })?;
+            if !is_empty {
+                return Err(merge::not_empty(&space.name));
+            }
+            operator.into_iter().for_each(|operator| space.set_operator(operator));
+        }
+        manifest.commit(edits).map_err(|error| self.log().stop(error))
     }
 
     /// Sets what the options say, for the default keyspace. A store that is only read, or whose directory cannot be

@@ -1,7 +1,8 @@
 //! The content of a manifest's records: edits of the state of the store.
 //!
-//! The framing is that of [`record`](crate::record). The header has the version of the format, which is 3, and its
-//! fields are 0. Version 1 has no edits of the kinds 7 and 8, version 2 none of the kind 9. The first record makes the
+//! The framing is that of [`record`](crate::record). The header has the version of the format, which is 4, and its
+//! fields are 0. Version 1 has no edits of the kinds 7 and 8, version 2 none of the kind 9, version 3 none
+//! of the kind 10. The first record makes the
 //! whole state out of an empty one. Each further record is a change that takes place as a whole.
 //!
 //! ```text
@@ -18,6 +19,7 @@
 //!   8 whole        number of a log, and an offset: the log was synced up to there
 //!   9 compression  identifier of a keyspace; the compression of its tables from now on: 0 none, 1 LZ4, 2 Zstandard.
 //!                  A keyspace without has that of the default one, which has none without
+//!  10 operator     identifier of a keyspace; length of a name, name: its merge operator
 //! ```
 //!
 //! Numbers are encoded by [`codec`](crate::codec). A partition ends at the least key of the next one. If the
@@ -46,6 +48,7 @@ pub(crate) enum Edit {
     Covered { sequence: u64 },
     Whole { log: u64, end: u64 },
     Compression { space: u32, method: Compression },
+    Operator { space: u32, name: String },
 }
 
 impl Edit {
@@ -95,6 +98,11 @@ impl Edit {
                 put_number(out, u64::from(*space));
                 put_number(out, compression::number(*method).into());
             }
+            Edit::Operator { space, name } => {
+                out.push(10);
+                put_number(out, u64::from(*space));
+                put_bytes(out, name.as_bytes());
+            }
         }
     }
 
@@ -121,6 +129,9 @@ impl Edit {
             7 => Edit::Covered { sequence: parts.number()? },
             8 => Edit::Whole { log: parts.number()?, end: parts.number()? },
             9 => Edit::Compression { space: id(parts)?, method: compression::of_number(parts.number()?)? },
+            10 => {
+                Edit::Operator { space: id(parts)?, name: str::from_utf8(parts.bytes()?).ok()?.to_string() }
+            }
             _ => return None,
         })
     }
@@ -156,6 +167,10 @@ mod tests {
             while Edit::take(&mut parts).is_some() {}
         }
         assert_eq!(Edit::take(&mut Parts(&[10, 0])), None, "a kind of a later version");
+        let mut bytes = Vec::new();
+        let edit = Edit::Operator { space: 3, name: "max".to_string() };
+        edit.put(&mut bytes);
+        assert_eq!((&bytes[..], Edit::take(&mut Parts(&bytes))), (&b"\x0A\x03\x03max"[..], Some(edit)));
         let edit = Edit::Compression { space: 3, method: Compression::Lz4 };
         out.clear();
         edit.put(&mut out);

@@ -46,6 +46,8 @@ pub(crate) struct ManifestState {
     pub(crate) keyspaces: BTreeMap<u32, String>,
     /// The compression of the keyspaces for which one was chosen.
     pub(crate) compression: BTreeMap<u32, Compression>,
+    /// The names of the merge operators of the keyspaces that have one.
+    pub(crate) operators: BTreeMap<u32, String>,
     /// The identifier of the next keyspace.
     pub(crate) next: u32,
     /// The first log that is still needed.
@@ -66,6 +68,7 @@ impl ManifestState {
             Edit::NoKeyspace { id } => {
                 self.partitions.remove(&id);
                 self.compression.remove(&id);
+                self.operators.remove(&id);
                 return self.keyspaces.remove(&id).is_some();
             }
             Edit::Next { id } => self.next = id,
@@ -83,6 +86,9 @@ impl ManifestState {
                 self.compression.insert(space, method);
                 return self.keyspaces.contains_key(&space);
             }
+            Edit::Operator { space, name } => {
+                return self.operators.insert(space, name).is_none() && self.keyspaces.contains_key(&space);
+            }
         }
         true
     }
@@ -92,6 +98,8 @@ impl ManifestState {
         let keyspaces = self.keyspaces.iter().map(|(&id, name)| Edit::Keyspace { id, name: name.clone() });
         let compression =
             self.compression.iter().map(|(&space, &method)| Edit::Compression { space, method });
+        let operators =
+            self.operators.iter().map(|(&space, name)| Edit::Operator { space, name: name.clone() });
         let numbers = [Edit::Next { id: self.next }, Edit::Floor { log: self.floor }];
         let covered = (self.covered > 0).then_some(Edit::Covered { sequence: self.covered });
         let (log, end) = self.whole;
@@ -104,7 +112,13 @@ impl ManifestState {
                 tables: files.tables.clone(),
             })
         });
-        keyspaces.chain(compression).chain(numbers).chain(covered).chain(whole).chain(partitions)
+        keyspaces
+            .chain(compression)
+            .chain(operators)
+            .chain(numbers)
+            .chain(covered)
+            .chain(whole)
+            .chain(partitions)
     }
 
     /// All files that the state names, except logs.

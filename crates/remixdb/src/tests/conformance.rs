@@ -29,6 +29,18 @@ pub(super) fn conforms(seeds: Range<u64>) {
 }
 
 #[test]
+fn merges_conform_while_tables_are_made() {
+    for seed in 0..8 {
+        let options = world::options(Durability::Buffered);
+        let store = Store::open_unattended(Simulated::new(), &options).expect("a store");
+        conformance::check_merges(&store, seed, 200, |store| {
+            while store.step().expect("the work in the background") {}
+        });
+        store.verify().expect("all is right");
+    }
+}
+
+#[test]
 fn it_conforms_in_a_directory() {
     for seed in 0..5 {
         let directory = tempfile::tempdir().expect("a directory");
