@@ -754,7 +754,7 @@ def test_everything_has_a_text(db: forrest.Db) -> None:
 
 
 @pytest.mark.parametrize("home", ["memory:", "disk"])
-def test_a_keyspace_merges_with_its_operator(home: str, tmp_path: pathlib.Path) -> None:
+def test_a_keyspace_merges_with_its_operator(home: str, tmp_path: Path) -> None:
     with forrest.open(str(tmp_path / "store") if home == "disk" else home) as db:
         tags = db.keyspace("tags")
         assert tags.merge_operator is None
@@ -763,6 +763,6 @@ def test_a_keyspace_merges_with_its_operator(home: str, tmp_path: pathlib.Path) 
         tags.set_merge_operator("append")
         tags.merge(b"oak", b"tree")
         tags.merge(b"oak", b",wood")
-        assert (tags.merge_operator, tags[b"oak"]) == ("append", b"tree,wood")
+        assert (db.keyspace("tags").merge_operator, tags[b"oak"]) == ("append", b"tree,wood")
         with pytest.raises(forrest.InvalidArgumentError, match="append"):
             tags.set_merge_operator("sum")

@@ -115,7 +115,6 @@ metrics and events               no
 approximate counts               yes
 changes as a stream              no
 merge operators                  yes
-merge operators                  yes
 "
     );
 }

@@ -5,7 +5,7 @@ use crate::catalog::Space;
 use crate::compression;
 use crate::core::Core;
 use crate::disk::Disk;
-use crate::manifest::Edit;
+use crate::manifest::{Edit, Manifest};
 use crate::scan;
 use forrest_base::lock;
 use forrest_engine::merge::{self, SharedOperator};
@@ -33,15 +33,21 @@ impl<D: Disk> Core<D> {
         if space.chosen() == Some(method) {
             return Ok(());
         }
-        if !manifest.state().keyspaces.contains_key(&space.id) {
-            // The keyspace is in the log only.
-            self.flush_now(&mut manifest, None)?;
-            space.check()?;
-        }
+        self.name_in(&mut manifest, space)?;
         let edits = vec![Edit::Compression { space: space.id, method }];
         manifest.reserve(&edits, || self.next_number())?;
         manifest.commit(edits).map_err(|error| self.log().stop(error))?;
         space.choose(method);
+        Ok(())
+    }
+
+    /// Sees to it that the manifest names a keyspace.
+    fn name_in(&self, manifest: &mut Manifest<D>, space: &Space) -> Result<()> {
+        if !manifest.state().keyspaces.contains_key(&space.id) {
+            // The keyspace is in the log only.
+            self.flush_now(manifest, None)?;
+            space.check()?;
+        }
         Ok(())
     }
 
@@ -78,11 +84,7 @@ impl<D: Disk> Core<D> {
         if let Some(operator) = space.operator() {
             return has(operator);
         }
-        if !manifest.state().keyspaces.contains_key(&space.id) {
-            // The keyspace is in the log only.
-            self.flush_now(&mut manifest, None)?;
-            space.check()?;
-        }
+        self.name_in(&mut manifest, space)?;
         let edits = vec![Edit::Operator { space: space.id, name: name.to_string() }];
         manifest.reserve(&edits, || self.next_number())?;
         {
