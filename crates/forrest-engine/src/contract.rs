@@ -203,10 +203,10 @@ pub trait Keyspace: Clone + Send + Sync + 'static {
     /// `InvalidArgument` if the keyspace has another one, is not empty or was dropped, or if no operator has this name;
     /// `Unsupported` if the engine has none; `Io`, `OutOfSpace`, `Stopped`.
     fn set_merge_operator(&self, name: &str) -> Result<()> {
-        let _ = name;
-        Err(Error::unsupported(
-            "a merge operator in the kernel: the module has no code of the program; use add, or update",
-        ))
+        Err(Error::unsupported(format!(
+            "the merge operator \"{}\": only stores in memory and on disk have them; use add, or update",
+            name.escape_debug()
+        )))
     }
 
     /// Applies one operation, with the durability of the store.

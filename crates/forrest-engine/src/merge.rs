@@ -4,7 +4,7 @@
 //! change.
 
 use crate::error::{Error, Result};
-use crate::op::{Effect, Op, Outcome, check_value};
+use crate::op::{Effect, Op, Outcome};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -152,20 +152,33 @@ impl Operators {
         self.by_name.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
             Error::invalid(format!(
-                "keyspace \"{}\" has the merge operator \"{}\", which is not registered: pass it to \
-                 Builder::merge_operator (forrest_builder_merge_operator in C) when you open the store; registered are {}",
-                keyspace.escape_debug(),
+                "the merge operator \"{}\" of keyspace \"{}\" is not registered: pass it to Builder::merge_operator when \
+                 you open the store; registered are {}",
                 name.escape_debug(),
+                keyspace.escape_debug(),
                 known.join(", ")
             ))
         })
     }
 }
 
-/// The error of a keyspace that is to have another operator than it has.
-pub fn has_another(keyspace: &str, has: &dyn MergeOperator) -> Error {
+/// Checks that a keyspace which has an operator is to have no other one.
+///
+/// # Errors
+/// `InvalidArgument` if it is.
+pub fn check_kept(keyspace: &str, has: &dyn MergeOperator, name: &str) -> Result<()> {
+    if has.name() == name {
+        return Ok(());
+    }
     let (keyspace, has) = (keyspace.escape_debug(), has.name().escape_debug());
-    Error::invalid(format!("keyspace \"{keyspace}\" has the merge operator \"{has}\", and keeps it"))
+    Err(Error::invalid(format!("keyspace \"{keyspace}\" has the merge operator \"{has}\", and keeps it")))
+}
+
+/// The error of a merge into a keyspace that has no operator.
+pub fn no_operator() -> Error {
+    Error::invalid(
+        "a merge into a keyspace that has no merge operator; Keyspace::set_merge_operator chooses one",
+    )
 }
 
 /// The error of a keyspace that is to have an operator and has keys.
@@ -182,23 +195,29 @@ fn call<R>(operator: &dyn MergeOperator, call: impl FnOnce() -> R) -> Result<R> 
     })
 }
 
-/// The value that operands make of an old one, in their order. `None` if there are no operands and no old value.
+/// The value that operands make of an old one, in their order. REQUIRES: there is an operand.
 ///
 /// # Errors
-/// `InvalidArgument` if the operator panics.
+/// `InvalidArgument` if the operator panics; `Limit` if the value has more than `most` bytes.
 pub fn merged<'o>(
     operator: &dyn MergeOperator,
     key: &[u8],
     old: Option<&[u8]>,
     operands: impl IntoIterator<Item = &'o [u8]>,
-) -> Result<Option<Vec<u8>>> {
-    call(operator, || {
+    most: usize,
+) -> Result<Vec<u8>> {
+    let value = call(operator, || {
         let mut value: Option<Vec<u8>> = None;
         for operand in operands {
             value = Some(operator.merge(key, value.as_deref().or(old), operand));
         }
-        value.or_else(|| old.map(<[u8]>::to_vec))
-    })
+        value
+    })?;
+    let value = value.expect("there is an operand");
+    match value.len() > most {
+        true => Err(Error::limit("value", "bytes", value.len(), most)),
+        false => Ok(value),
+    }
 }
 
 /// One operand for two, if there is one.
@@ -214,20 +233,14 @@ pub fn combined(
     call(operator, || operator.combine(key, first, then))
 }
 
-/// Checks what an operation is going to store in a keyspace with an operator, or without one.
+/// Checks the operand or value that an operation brings to a keyspace with an operator.
 ///
 /// # Errors
-/// `InvalidArgument` if it is a merge and there is no operator, or if the operator refuses operand or value.
-pub fn check(operator: Option<&dyn MergeOperator>, op: &Op<&[u8]>) -> Result<()> {
-    match (*op, operator) {
-        (Op::Merge { .. }, None) => Err(Error::invalid(
-            "a merge into a keyspace that has no merge operator; Keyspace::set_merge_operator chooses one",
-        )),
-        (Op::Merge { operand, .. }, Some(operator)) => call(operator, || operator.check_operand(operand))?,
-        (Op::Set { value, .. } | Op::CompareAndSwap { new: Some(value), .. }, Some(operator)) => {
-            check_stored(operator, value)
-        }
-        (Op::Add { delta, .. }, Some(operator)) => check_stored(operator, &delta.to_be_bytes()),
+/// `InvalidArgument` if the operator refuses it.
+pub fn check(operator: &dyn MergeOperator, op: &Op<&[u8]>) -> Result<()> {
+    match *op {
+        Op::Merge { operand, .. } => call(operator, || operator.check_operand(operand))?,
+        Op::Set { value, .. } | Op::CompareAndSwap { new: Some(value), .. } => check_stored(operator, value),
         _ => Ok(()),
     }
 }
@@ -243,17 +256,38 @@ pub fn check_stored(operator: &dyn MergeOperator, value: &[u8]) -> Result<()> {
 /// [`Op::resolve`] for a keyspace that may have an operator. Checks what is going to be stored.
 ///
 /// # Errors
-/// As [`check`] and [`Op::resolve`]; `Limit` if a merged value exceeds [`MAX_VALUE_BYTES`](crate::MAX_VALUE_BYTES).
+/// As [`check`] and [`Op::resolve`]; `InvalidArgument` for a merge without an operator; `Limit` if a merged value has
+/// more than `most` bytes.
+#[inline]
 pub fn resolve<'v>(
-    operator: Option<&dyn MergeOperator>,
+    operator: Option<&SharedOperator>,
     op: &Op<&'v [u8]>,
     old: Option<&[u8]>,
+    most: usize,
+) -> Result<(Effect<'v>, Outcome)> {
+    match (operator, op) {
+        (Some(operator), _) => resolve_with(&**operator, op, old, most),
+        (None, Op::Merge { .. }) => Err(no_operator()),
+        (None, _) => op.resolve(old),
+    }
+}
+
+fn resolve_with<'v>(
+    operator: &dyn MergeOperator,
+    op: &Op<&'v [u8]>,
+    old: Option<&[u8]>,
+    most: usize,
 ) -> Result<(Effect<'v>, Outcome)> {
     check(operator, op)?;
-    let (Op::Merge { key, operand }, Some(operator)) = (op, operator) else { return op.resolve(old) };
-    let value = merged(operator, key, old, [*operand])?.expect("there is an operand");
-    check_value(&value)?;
-    Ok((Effect::Put(Cow::Owned(value)), Outcome::Merged))
+    if let Op::Merge { key, operand } = *op {
+        let value = merged(operator, key, old, [operand], most)?;
+        return Ok((Effect::Put(Cow::Owned(value)), Outcome::Merged));
+    }
+    let (effect, outcome) = op.resolve(old)?;
+    if let Effect::PutValue(computed) = &effect {
+        check_stored(operator, computed)?;
+    }
+    Ok((effect, outcome))
 }
 
 /// The operators of every build. Each combines its operands.
@@ -467,8 +501,8 @@ mod tests {
                 for first in &all {
                     for then in &all {
                         let Some(both) = operator.combine(b"k", first, then) else { continue };
-                        let apart = merged(&**operator, b"k", old, [&first[..], then]).unwrap();
-                        let together = merged(&**operator, b"k", old, [&both[..]]).unwrap();
+                        let apart = merged(&**operator, b"k", old, [&first[..], then], 100).unwrap();
+                        let together = merged(&**operator, b"k", old, [&both[..]], 100).unwrap();
                         assert_eq!(apart, together, "{name} of {old:?}, {first:?}, {then:?}");
                         operator.check_operand(&both).expect("a combined operand is one");
                     }
@@ -484,7 +518,7 @@ mod tests {
         let merge = Op::Merge { key: &b"n"[..], operand: &b"seven"[..] };
         let set = Op::Set { key: &b"n"[..], value: &b"seven"[..] };
         for op in [merge, set] {
-            let error = check(Some(&**sum), &op).unwrap_err();
+            let error = check(&**sum, &op).unwrap_err();
             assert!(error.message().starts_with("5 bytes for"), "{error}");
         }
         let union = all.get("k", "union").unwrap();
@@ -492,8 +526,35 @@ mod tests {
             let error = union.check_operand(bytes).unwrap_err();
             assert!(error.message().contains(what), "{error}");
         }
-        let error = check(None, &merge).unwrap_err();
+        let error = resolve(None, &merge, None, 100).unwrap_err();
         assert!(error.message().contains("no merge operator"), "{error}");
+    }
+
+    #[test]
+    fn what_is_computed_is_checked_and_short_enough() {
+        /// Takes no value that ends with 3.
+        struct NoThree;
+        impl MergeOperator for NoThree {
+            fn name(&self) -> &str {
+                "no three"
+            }
+            fn merge(&self, _: &[u8], old: Option<&[u8]>, operand: &[u8]) -> Vec<u8> {
+                [old.unwrap_or_default(), operand].concat()
+            }
+            fn check_value(&self, value: &[u8]) -> Result<()> {
+                if value.ends_with(&[3]) { Err(Error::invalid("a three")) } else { Ok(()) }
+            }
+        }
+        let operator: SharedOperator = Arc::new(NoThree);
+        let two = 2_i64.to_be_bytes();
+        let resolve =
+            |op: Op<&[u8]>| resolve(Some(&operator), &op, Some(&two), 9).map(|(_, outcome)| outcome);
+        let add = |delta| Op::Add { key: &b"n"[..], delta };
+        assert_eq!(resolve(add(1)).unwrap_err().message(), "a three");
+        assert_eq!(resolve(add(3)).unwrap(), Outcome::Added(5), "what is stored counts, not what is added");
+        let merge = |operand| Op::Merge { key: &b"n"[..], operand };
+        assert_eq!(resolve(merge(b"4")).unwrap(), Outcome::Merged);
+        assert_eq!(resolve(merge(b"45")).unwrap_err().kind(), ErrorKind::Limit);
     }
 
     #[test]
@@ -519,7 +580,7 @@ mod tests {
                 panic!("as it should")
             }
         }
-        let error = merged(&Panics, b"k", None, [&b"o"[..]]).unwrap_err();
+        let error = merged(&Panics, b"k", None, [&b"o"[..]], 100).unwrap_err();
         assert!(error.message().contains("\"panics\" has panicked"), "{error}");
     }
 }

@@ -17,12 +17,13 @@ use crate::keyspace::Keyspace;
 use crate::locks::{Held, Locks, Refused};
 use forrest_base::lock;
 use forrest_engine::bounds::{prefix_end, successor};
+use forrest_engine::merge::{self, SharedOperator};
 use forrest_engine::op::check_value;
 use forrest_engine::pairs::PAIR_BYTES;
 use forrest_engine::spans::{Span, Spans, bounds, earlier, is_empty};
 use forrest_engine::{
-    Effect, Error, ErrorKind, KeyRange, Keyspace as _, MAX_KEYSPACE_NAME_BYTES, Op, Result, Value, half_open,
-    merge,
+    Effect, Error, ErrorKind, KeyRange, Keyspace as _, MAX_KEYSPACE_NAME_BYTES, MAX_VALUE_BYTES, Op, Result,
+    Value, half_open,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -536,9 +537,8 @@ impl Draft {
         let (key, operand) = (key.as_ref(), operand.as_ref());
         let op = Op::Merge { key, operand };
         op.check()?;
-        let operator = self.keyspace.space().merge_operator();
-        merge::check(operator.as_deref(), &op)?;
-        let operator = operator.expect("it was checked");
+        let operator = self.operator()?;
+        merge::check(&*operator, &op)?;
         let must_read = match self.writes.get(key) {
             Some(Write::Add(_)) => true,
             Some(Write::Merge(operands)) => operands.len() >= OPERANDS_MOST,
@@ -572,14 +572,14 @@ impl Draft {
         self.write(key, Some(new))
     }
 
+    fn operator(&self) -> Result<SharedOperator> {
+        self.keyspace.space().merge_operator().ok_or_else(merge::no_operator)
+    }
+
     /// What operands make of a value.
     fn merged(&self, key: &[u8], old: Option<&[u8]>, operands: &[Value]) -> Result<Value> {
-        let operator = self.keyspace.space().merge_operator();
-        let operator = operator.ok_or_else(|| Error::invalid("the keyspace has no merge operator"))?;
-        let merged = merge::merged(&*operator, key, old, operands.iter().map(|operand| &operand[..]))?;
-        let merged = merged.expect("there are operands");
-        check_value(&merged)?;
-        Ok(merged.into())
+        let operands = operands.iter().map(|operand| &operand[..]);
+        merge::merged(&*self.operator()?, key, old, operands, MAX_VALUE_BYTES).map(Value::from)
     }
 
     /// What the transaction has seen in the store at a key.
@@ -694,20 +694,19 @@ impl Draft {
             while let Some((key, found)) = single.next_if(|(read, _)| *read < key) {
                 batch.expect(key, found.as_deref());
             }
+            if write.changes_stored()
+                && let Some((key, found)) = single.next_if(|(read, _)| *read == key)
+            {
+                batch.expect(key, found.as_deref());
+            }
             let new = match write {
                 Write::Put(value) => Some(&value[..]),
                 Write::Delete => None,
                 Write::Add(delta) => {
-                    if let Some((key, found)) = single.next_if(|(read, _)| *read == key) {
-                        batch.expect(key, found.as_deref());
-                    }
                     batch.add(key, *delta);
                     continue;
                 }
                 Write::Merge(operands) => {
-                    if let Some((key, found)) = single.next_if(|(read, _)| *read == key) {
-                        batch.expect(key, found.as_deref());
-                    }
                     for operand in operands {
                         batch.merge(key, operand);
                     }

@@ -13,8 +13,8 @@ use forrest_engine::ingest::out_of_order;
 use forrest_engine::merge::{self, Operators, SharedOperator};
 use forrest_engine::{
     self as contract, Approximate, Capabilities, Capability, Chunk, DEFAULT_KEYSPACE, Direction, Durability,
-    Error, ErrorKind, Filled, Goto, KeyBounds, MAX_KEYSPACES, Op, Options, Outcome, Result, Stats, Swap,
-    Value, Written,
+    Error, ErrorKind, Filled, Goto, KeyBounds, MAX_KEYSPACES, MAX_VALUE_BYTES, Op, Options, Outcome, Result,
+    Stats, Swap, Value, Written,
 };
 use forrest_index::{self as index, Effect, Found};
 use std::collections::BTreeMap;
@@ -348,11 +348,7 @@ impl contract::Keyspace for MemoryKeyspace {
         let chosen = self.store.0.index.batch(|_keeps_writers_out| {
             self.tree.check()?;
             if let Some(has) = self.tree.operator.get() {
-                return if has.name() == name {
-                    Ok(())
-                } else {
-                    Err(merge::has_another(&self.tree.name, &**has).into())
-                };
+                return Ok(merge::check_kept(&self.tree.name, &**has, name)?);
             }
             let mut is_empty = true;
             self.tree.tree.scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward, |_, _| {
@@ -451,10 +447,7 @@ impl MemoryKeyspace {
     /// The effect of an operation on a key, computed inside the index's atomic step.
     #[inline]
     fn decide<'v>(&self, op: Op<&'v [u8]>, old: Option<&[u8]>) -> (Effect<'v>, Result<Outcome>) {
-        let resolve = || match self.tree.operator.get() {
-            None if !matches!(op, Op::Merge { .. }) => op.resolve(old),
-            operator => merge::resolve(operator.map(|operator| &**operator), &op, old),
-        };
+        let resolve = || merge::resolve(self.tree.operator.get(), &op, old, MAX_VALUE_BYTES);
         match self.tree.check().and_then(|()| resolve()) {
             Ok((effect, outcome)) => (effect, Ok(outcome)),
             Err(error) => (Effect::Keep, Err(error)),

@@ -1,8 +1,8 @@
 //! The catalogue: which keyspaces there are. A name is used by one keyspace at a time, an identifier by one ever.
 
 use crate::compression;
-use forrest_engine::merge::{self, Operators, SharedOperator};
-use forrest_engine::{Compression, DEFAULT_KEYSPACE, Effect, Error, Op, Outcome, Result};
+use forrest_engine::merge::{Operators, SharedOperator};
+use forrest_engine::{Compression, DEFAULT_KEYSPACE, Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -63,18 +63,6 @@ impl Space {
     /// Sets its merge operator, if it has none.
     pub(crate) fn set_operator(&self, operator: &SharedOperator) {
         let _ = self.operator.set(operator.clone());
-    }
-
-    /// The effect of an operation on a key of the keyspace that has the value `old`.
-    ///
-    /// # Errors
-    /// As [`merge::resolve`].
-    #[inline]
-    pub(crate) fn resolve<'v>(&self, op: &Op<&'v [u8]>, old: Option<&[u8]>) -> Result<(Effect<'v>, Outcome)> {
-        match self.operator.get() {
-            None if !matches!(op, Op::Merge { .. }) => op.resolve(old),
-            operator => merge::resolve(operator.map(|operator| &**operator), op, old),
-        }
     }
 
     /// Sets the compression of its tables from now on.

@@ -27,6 +27,7 @@ use crate::wal::{Change, Note};
 use crate::wanted::Wanted;
 use forrest_base::lock;
 use forrest_engine::Value;
+use forrest_engine::merge;
 use forrest_engine::spans::{self, Spans};
 use forrest_engine::{Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES};
 use forrest_engine::{Effect, Op, Outcome, Swap, Written};
@@ -153,14 +154,6 @@ pub(crate) fn check_value(op: &Op<&[u8]>) -> Result<()> {
     }
 }
 
-/// Checks what a merge has made.
-fn check_new(new: &New<'_>) -> Result<()> {
-    match new {
-        Some(value) if value.len() > VALUE_MAX => Err(Error::limit("value", "bytes", value.len(), VALUE_MAX)),
-        _ => Ok(()),
-    }
-}
-
 impl<D: Disk> Core<D> {
     /// Makes one change.
     pub(crate) fn apply(&self, space: &Arc<Space>, op: Op<&[u8]>) -> Result<Outcome> {
@@ -196,9 +189,8 @@ impl<D: Disk> Core<D> {
                 }
             }
         };
-        let (effect, outcome) = space.resolve(&op, old.as_deref())?;
+        let (effect, outcome) = merge::resolve(space.operator(), &op, old.as_deref(), VALUE_MAX)?;
         let Some(new) = new_value(effect) else { return Ok(outcome) };
-        check_new(&new)?;
         if new.is_none() && old.is_none() {
             return Ok(outcome);
         }
@@ -799,9 +791,8 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
             Op::Set { .. } | Op::Delete { .. } => None,
             _ => self.old(space, key)?,
         };
-        let (effect, outcome) = keyspace.resolve(&op, old.as_deref())?;
+        let (effect, outcome) = merge::resolve(keyspace.operator(), &op, old.as_deref(), VALUE_MAX)?;
         if let Some(new) = new_value(effect) {
-            check_new(&new)?;
             if let Some(overlay) = &mut self.overlay {
                 let changed = &mut overlay.entry(space).or_default().changed;
                 changed.insert(key.to_vec(), new.as_deref().map(Value::from));

@@ -70,19 +70,15 @@ impl<D: Disk> Core<D> {
         name: &str,
         operator: Option<&SharedOperator>,
     ) -> Result<()> {
-        let has = |has: &SharedOperator| match has.name() == name {
-            true => Ok(()),
-            false => Err(merge::has_another(&space.name, &**has)),
-        };
-        if let Some(operator) = space.operator() {
-            return has(operator);
+        if let Some(has) = space.operator() {
+            return merge::check_kept(&space.name, &**has, name);
         }
         self.check_writable()?;
         let mut manifest = lock(&self.manifest);
         self.log().check()?;
         space.check()?;
-        if let Some(operator) = space.operator() {
-            return has(operator);
+        if let Some(has) = space.operator() {
+            return merge::check_kept(&space.name, &**has, name);
         }
         self.name_in(&mut manifest, space)?;
         let edits = vec![Edit::Operator { space: space.id, name: name.to_string() }];
@@ -99,7 +95,9 @@ impl<D: Disk> Core<D> {
             if !is_empty {
                 return Err(merge::not_empty(&space.name));
             }
-            operator.into_iter().for_each(|operator| space.set_operator(operator));
+            if let Some(operator) = operator {
+                space.set_operator(operator);
+            }
         }
         manifest.commit(edits).map_err(|error| self.log().stop(error))
     }

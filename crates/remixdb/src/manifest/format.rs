@@ -1,9 +1,9 @@
 //! The content of a manifest's records: edits of the state of the store.
 //!
 //! The framing is that of [`record`](crate::record). The header has the version of the format, which is 4, and its
-//! fields are 0. Version 1 has no edits of the kinds 7 and 8, version 2 none of the kind 9, version 3 none
-//! of the kind 10. The first record makes the
-//! whole state out of an empty one. Each further record is a change that takes place as a whole.
+//! fields are 0. Version 1 has no edits of the kinds 7 and 8, version 2 none of the kind 9, version 3 none of the kind
+//! 10. The first record makes the whole state out of an empty one. Each further record is a change that takes place as
+//! a whole.
 //!
 //! ```text
 //! edit   kind, 1 byte; then, by kind,
@@ -166,7 +166,8 @@ mod tests {
             let mut parts = Parts(&bytes[..end]);
             while Edit::take(&mut parts).is_some() {}
         }
-        assert_eq!(Edit::take(&mut Parts(&[10, 0])), None, "a kind of a later version");
+        assert_eq!(Edit::take(&mut Parts(&[10, 0])), None, "an operator without a name");
+        assert_eq!(Edit::take(&mut Parts(&[11, 0])), None, "a kind of a later version");
         let mut bytes = Vec::new();
         let edit = Edit::Operator { space: 3, name: "max".to_string() };
         edit.put(&mut bytes);
