@@ -14,7 +14,7 @@ use crate::command::Command;
 use crate::golden_make::{copy, names, run};
 use crate::world::World;
 use forrest::{Builder, Db, Error, Pages};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -233,6 +233,58 @@ fn read_and_go_on(golden: &Golden, set: usize, builder: &Builder) {
         "{}",
         what("its checkpoint")
     );
+}
+
+/// The kind of a file, by its extension, and the version in it; `None` for a file without one.
+fn version(path: &Path) -> Option<(String, u32)> {
+    let kind = path.extension()?.to_str()?.to_owned();
+    let bytes = fs::read(path).expect("a file that can be read");
+    let start = match &kind[..] {
+        "log" | "manifest" | "remix" => 0,
+        "table" => bytes.windows(8).rposition(|bytes| bytes == b"frst.tbl")?,
+        _ => return None,
+    };
+    let field = bytes.get(start + 8..start + 12)?;
+    let version = u32::from_le_bytes(field.try_into().expect("4 bytes"));
+    // That of a REMIX has two bytes.
+    Some((kind.clone(), if kind == "remix" { version & 0xFFFF } else { version }))
+}
+
+fn versions(path: &Path) -> BTreeSet<(String, u32)> {
+    names(path).into_iter().filter_map(|name| version(&path.join(name))).collect()
+}
+
+/// The versions in a column of the table in docs/format.md.
+fn promised(column: usize) -> BTreeSet<(String, u32)> {
+    let text = include_str!("../../../../docs/format.md");
+    let mut all = BTreeSet::new();
+    for row in text.lines().filter(|line| line.starts_with("| `.")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let kind = cells[1].trim_matches(['`', '.']).to_owned();
+        let words = cells[column].split(|letter: char| !letter.is_ascii_digit());
+        all.extend(words.filter_map(|word| Some((kind.clone(), word.parse().ok()?))));
+    }
+    assert!(all.len() >= 4, "no table of versions");
+    all
+}
+
+/// What docs/format.md promises: there is a store of each version that is read, and a store of any of them has the
+/// versions that are written after it was compacted.
+#[test]
+fn the_promised_versions_are_read_and_replaced() {
+    let of_stores: BTreeSet<_> = all().iter().flat_map(|golden| versions(&golden.path())).collect();
+    assert_eq!(of_stores, promised(2), "read");
+    let written = promised(3);
+    for golden in all() {
+        let (_keep, path) = golden.copy();
+        let store = builders()[0].open(path.to_str().expect("it is text")).expect("it opens");
+        store.set("a change", "begins a log and a manifest").expect("it is made");
+        store.compact().expect("it compacts");
+        drop(store);
+        let now = versions(&path);
+        assert!(now.is_subset(&written), "{}: {now:?}, not all of {written:?}", golden.name);
+        assert!(now.iter().any(|(kind, _)| kind == "table"), "{}: {now:?}", golden.name);
+    }
 }
 
 #[test]

@@ -479,6 +479,15 @@ fn merged(name: &str) {
     );
 }
 
+/// Logs that are kept as history.
+fn history(name: &str) {
+    let mut making = Making::new(&small().history(true));
+    making.run(CHANGES);
+    making.run("delete-range tree/0100 tree/0150\nset in-log 1");
+    let path = making.path.clone();
+    making.keep(name, "Changes of every kind in logs with history.", &path);
+}
+
 /// A name, and the function that makes the store of this name.
 type Maker = (&'static str, fn(&str));
 
@@ -516,6 +525,8 @@ const STORES: &[Maker] = &[
     ("packed", packed),
     // Its manifest has version 4.
     ("merged", merged),
+    // Its logs have version 3.
+    ("history-3", history),
 ];
 
 #[test]
