@@ -35,6 +35,7 @@ const SKIPPED: &[&str] = &[
     "tests::lost::",
     "tests::resume::",
     "tests::salvage::",
+    "tests::backup::",
     "tests::bounded::",
     "tests::budget::",
     "tests::log_directory::",

@@ -98,6 +98,9 @@ pub(crate) enum Command {
     /// Copy what is intact of a damaged store to a new one
     #[command(after_help = help::SALVAGE)]
     Salvage(SalvageArgs),
+    /// Back up a store, list, verify, restore and prune backups
+    #[command(subcommand, after_help = help::BACKUP)]
+    Backup(BackupCommand),
     /// Give the log of a store a directory of its own
     #[command(after_help = help::MOVE_LOG)]
     MoveLog(MoveLogArgs),
@@ -120,6 +123,83 @@ pub(crate) struct SalvageArgs {
     /// The directory of the new store, which must not exist
     #[arg(value_name = "DST")]
     pub(crate) to: PathBuf,
+}
+
+/// Everything about directories of backups.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BackupCommand {
+    /// Add a backup of a store; only new tables are copied
+    #[command(after_help = help::BACKUP_CREATE)]
+    Create(BackupCreateArgs),
+    /// List the backups of a directory, from the oldest on
+    #[command(after_help = help::BACKUP_LIST)]
+    List(BackupListArgs),
+    /// Read every byte of a backup and check it
+    #[command(after_help = help::BACKUP_VERIFY)]
+    Verify(BackupVerifyArgs),
+    /// Make a new store of a backup
+    #[command(after_help = help::BACKUP_RESTORE)]
+    Restore(BackupRestoreArgs),
+    /// Remove old backups, and the files that only they need
+    #[command(after_help = help::BACKUP_PRUNE)]
+    Prune(BackupPruneArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupCreateArgs {
+    /// The store
+    #[arg(value_name = "STORE")]
+    pub(crate) store: String,
+    /// The directory of backups, which is made if it is missing
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Also if the newest backup there is of another store
+    #[arg(long)]
+    pub(crate) other_store: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupListArgs {
+    /// The directory of backups
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupVerifyArgs {
+    /// The directory of backups
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// The backup [default: each of them]
+    #[arg(long, value_name = "N")]
+    pub(crate) id: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupRestoreArgs {
+    /// The directory of backups
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// The directory of the new store, which must not exist
+    #[arg(value_name = "DST")]
+    pub(crate) to: PathBuf,
+    /// The backup [default: the newest]
+    #[arg(long, value_name = "N")]
+    pub(crate) id: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["keep", "days"]))]
+pub(crate) struct BackupPruneArgs {
+    /// The directory of backups
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Keep the newest N
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) keep: Option<u64>,
+    /// Keep those of the last N days, and the newest
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    pub(crate) days: Option<u64>,
 }
 
 #[derive(Debug, Args)]

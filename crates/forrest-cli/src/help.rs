@@ -241,6 +241,60 @@ Examples:
 
 Exit code 3 if anything is lost, 0 if DST is a complete copy.";
 
+pub(crate) const BACKUP: &str = "\
+A directory of backups has many of them, and each table of the store once.
+
+Examples:
+  forrest backup create trees backups
+  forrest backup list backups
+  forrest backup verify backups
+  forrest backup restore backups restored
+  forrest backup prune backups --keep 7";
+
+pub(crate) const BACKUP_CREATE: &str = "\
+Adds a backup of STORE, as it is at one moment, to DIR. Only tables that no
+earlier backup there has are copied, and verified. It is there when it is
+complete and survives power loss; earlier backups stay whole in any case. Put
+DIR on another device. If another process has the store open, this one reads it.
+
+Prints its number, as do the other commands with -f jsonl.
+
+Examples:
+  forrest backup create trees backups
+  forrest -f jsonl backup create trees backups";
+
+pub(crate) const BACKUP_LIST: &str = "\
+Prints a line for each backup, with tabs: its number, when it was made, its
+bytes, and those that were new. A damaged one has the damage instead.
+
+Examples:
+  forrest backup list backups
+  forrest -f jsonl backup list backups";
+
+pub(crate) const BACKUP_VERIFY: &str = "\
+Reads every byte of the backups past no cache but the system's, and compares
+checksums. Damage is reported with file and offset, and exit code 3.
+
+Examples:
+  forrest backup verify backups
+  forrest -f jsonl backup verify backups";
+
+pub(crate) const BACKUP_RESTORE: &str = "\
+Makes a new store at DST of a backup. Every byte is checked on the way. DST
+appears only when it is complete and survives power loss. \"backup list\" has
+the numbers for --id.
+
+Examples:
+  forrest backup restore backups newest";
+
+pub(crate) const BACKUP_PRUNE: &str = "\
+Removes backups, and then the files that no other backup needs. The newest one
+always stays. If one that is to stay is damaged, nothing is removed.
+
+Examples:
+  forrest backup prune backups --keep 7
+  forrest backup prune backups --days 30";
+
 pub(crate) const COMPACT: &str = "\
 Writes the memtable to tables and merges all tables. A store compacts by itself
 as far as it pays; this command gives the least space and the fastest opening.

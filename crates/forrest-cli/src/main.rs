@@ -15,6 +15,7 @@
 //! | crash/ | runs that end without closing the store: plan.rs, verify.rs |
 //! | llds.rs | the stores in the kernel as a whole |
 //! | salvage.rs | what is intact of a damaged store |
+//! | backup.rs | directories of backups |
 //! | doctor.rs, pages.rs | checks of the machine; manual pages and completions |
 //! | session.rs | the open store, and standard output; home.rs: the choice of the store |
 //! | diff.rs | the differences between two ordered ranges |
@@ -25,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod backup;
 mod bench;
 mod clock;
 mod codec;
@@ -52,7 +54,7 @@ mod tail;
 mod term;
 mod verify;
 
-use args::{Cli, Command, StoreArgs, StoreCommand};
+use args::{BackupCommand, Cli, Command, StoreArgs, StoreCommand};
 use clap::{CommandFactory, Parser};
 use failure::Failure;
 use home::Home;
@@ -77,6 +79,7 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
         Command::Pages(_) => Some("pages writes what is installed beside the command"),
         Command::Llds(_) => Some("llds looks at all the stores in the kernel"),
         Command::Salvage(_) => Some("salvage reads the files of the store that it names"),
+        Command::Backup(_) => Some("backup works on the store and the directories that it names"),
         Command::MoveLog(_) => Some("move-log works on the files of the store that it names"),
         Command::Bench(_) => Some("bench fills and reads its own keyspace"),
         Command::Stress(_) => Some("stress fills and reads its own keyspace"),
@@ -131,6 +134,7 @@ fn dispatch(session: &mut Session, command: Command) -> Result<Answer, Failure> 
         Command::Crash(args) => crash::run(session, &args),
         Command::Llds(command) => llds::run(session, &command),
         Command::Salvage(args) => salvage::run(session, &args),
+        Command::Backup(command) => backup::run(session, &command),
         Command::MoveLog(args) => match forrest::move_log(&args.store, args.to.as_deref()) {
             Ok(()) => Ok(Answer::Done),
             Err(error) => Err(Failure::Opening(args.store, error)),
@@ -149,7 +153,12 @@ fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
         return Err(Failure::usage("--read-only is for the commands on a store and for the shell"));
     }
     match command {
+        Command::Backup(BackupCommand::Create(args)) => {
+            let store = once(store.db.as_deref(), Some(&args.store))?.unwrap_or_default();
+            Ok(Home::at(store, false).reading(false, true))
+        }
         Command::Doctor
+        | Command::Backup(_)
         | Command::Llds(_)
         | Command::Pages(_)
         | Command::Salvage(_)

@@ -4,6 +4,8 @@
 //! view.rs has all reads, keyspace.rs the changes of one keyspace, and this file the operations on the whole
 //! store. Lengths and names are checked in this crate; engines rely on that.
 
+#[cfg(feature = "disk")]
+use crate::backup::{Backup, BackupOptions, back_up};
 use crate::batch::WriteBatch;
 use crate::builder::{Builder, Sizes, WriteOptions};
 use crate::changes::OptionChanges;
@@ -13,6 +15,8 @@ use crate::draft::Shared;
 use crate::engine;
 use crate::keyspace::Keyspace;
 use crate::locks::Locks;
+#[cfg(feature = "disk")]
+use crate::salvage::Progress;
 use crate::stream::Changes;
 use crate::url;
 use crate::view::View;
@@ -22,6 +26,8 @@ use forrest_engine::{
 };
 use std::borrow::Borrow;
 use std::fmt;
+#[cfg(feature = "disk")]
+use std::ops::ControlFlow;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -550,6 +556,62 @@ impl Db {
             "checkpoint to \"{}\": this build has no stores on disk; build with the feature `disk` of forrest",
             path.as_ref().display()
         )))
+    }
+
+    /// Adds a backup of the store, as it is at one moment of this call, to a directory of backups, which is made if it
+    /// is missing (its parent must exist). Only what no earlier backup there has is copied: new tables, and what is in
+    /// memory. Readers and writers do not wait meanwhile. The backup has what a [checkpoint](Db::checkpoint) would
+    /// have. When this returns, it survives power loss. Every table is verified while it is copied.
+    ///
+    /// [`restore`](crate::restore) makes a store of a backup, [`backups`](crate::backups) lists them,
+    /// [`verify_backup`](crate::verify_backup) reads and checks one, [`prune`](crate::prune) removes old ones.
+    ///
+    /// A backup is independent of the store: nothing is shared by links. The directory has nothing else, and must not
+    /// be within that of the store. The call takes time in proportion to the bytes that are new, and at most
+    /// `background_bytes_per_second` of them a second, if that is set. A store that has stopped, is out of space or is
+    /// only read can be backed up as well.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the directory has other files, or its newest backup is of another store; `Busy` if
+    /// another backup or prune there is in progress; `Corrupt` if a table of the store is damaged; `OutOfSpace`; `Io`;
+    /// `Unsupported` for homes other than disk. The backups that were there stay whole, and what was copied is removed,
+    /// at the latest by the next backup.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let (path, backups) = (directory.path().join("trees"), directory.path().join("backups"));
+    /// # let new = directory.path().join("restored");
+    /// use forrest::{Db, Keep};
+    /// let db = Db::open(path.to_str().unwrap())?;
+    /// db.set("oak", "Quercus")?;
+    /// let monday = db.backup(&backups)?;
+    /// db.set("oak", "Quercus robur")?;
+    /// db.backup(&backups)?;
+    /// assert_eq!(forrest::backups(&backups)?.len(), 2);
+    ///
+    /// forrest::restore(&backups, Some(monday.id), &new)?;
+    /// assert_eq!(Db::open(new.to_str().unwrap())?.get("oak")?.as_deref(), Some(&b"Quercus"[..]));
+    /// assert_eq!(forrest::prune(&backups, Keep::Newest(1))?.removed, [monday.id]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "disk")]
+    pub fn backup(&self, directory: impl AsRef<Path>) -> Result<Backup> {
+        self.backup_with(directory, &BackupOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// The same with options. Calls `see` now and then with how far it is; if `see` breaks, the backup ends and leaves
+    /// nothing.
+    ///
+    /// # Errors
+    /// As [`backup`](Db::backup); also `Busy` if `see` broke.
+    #[cfg(feature = "disk")]
+    pub fn backup_with(
+        &self,
+        directory: impl AsRef<Path>,
+        options: &BackupOptions,
+        mut see: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Backup> {
+        back_up(&self.store, directory.as_ref(), options, &mut see)
     }
 
     /// Reads all files and verifies their checksums, without using any cache. Takes time proportional to the

@@ -47,6 +47,7 @@
 //! | stream.rs | [`Changes`]: what has happened to a store |
 //! | keyspace.rs | [`Keyspace`]: all changes |
 //! | checkpoint.rs | a copy of an open store, on disk |
+//! | backup.rs | [`backups()`], [`restore()`]: directories of many backups of a store |
 //! | move_log.rs | [`move_log()`]: the log of a store on disk gets another place |
 //! | salvage.rs | [`salvage()`]: what is intact of a damaged store on disk, as a new store |
 //! | view.rs | [`View`]: all reads |
@@ -64,6 +65,8 @@
 #![forbid(unsafe_code)]
 
 pub mod asynchronous;
+#[cfg(feature = "disk")]
+mod backup;
 mod batch;
 mod builder;
 mod changes;
@@ -91,6 +94,11 @@ mod transaction;
 mod url;
 mod view;
 
+#[cfg(feature = "disk")]
+pub use backup::{
+    Backup, BackupOptions, Keep, Pruned, backups, prune, restore, restore_with, verify_backup,
+    verify_backup_with,
+};
 pub use batch::{On, WriteBatch};
 pub use builder::{Builder, WriteOptions};
 pub use changes::OptionChanges;

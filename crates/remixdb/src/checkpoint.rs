@@ -30,9 +30,9 @@ use forrest_engine::Result;
 use std::sync::Arc;
 
 /// The files that a checkpoint has in common with its store.
-struct Shared<D: Disk> {
-    tables: Vec<Arc<Table<D>>>,
-    remixes: Vec<(Name, D::File)>,
+pub(crate) struct Shared<D: Disk> {
+    pub(crate) tables: Vec<Arc<Table<D>>>,
+    pub(crate) remixes: Vec<(Name, D::File)>,
 }
 
 impl<D: Disk> Handle<D> {
@@ -66,7 +66,11 @@ impl<D: Disk> Handle<D> {
 }
 
 /// The files of tables and REMIXes, held open, and the state of the manifest that names them.
-fn shared<D: Disk>(disk: &D, version: &Version<D>, catalog: &Catalog) -> Result<(ManifestState, Shared<D>)> {
+pub(crate) fn shared<D: Disk>(
+    disk: &D,
+    version: &Version<D>,
+    catalog: &Catalog,
+) -> Result<(ManifestState, Shared<D>)> {
     let keyspaces = catalog.spaces.values().map(|space| (space.id, space.name.to_string())).collect();
     let chosen = catalog.spaces.values().filter_map(|space| Some((space.id, space.chosen()?)));
     let compression = chosen.collect();
@@ -98,7 +102,7 @@ fn shared<D: Disk>(disk: &D, version: &Version<D>, catalog: &Catalog) -> Result<
 }
 
 /// Writes what a snapshot sees in memtables to logs, the first with this number; the end of the last one.
-fn log<D: Disk>(
+pub(crate) fn log<D: Disk>(
     version: &Version<D>,
     catalog: &Catalog,
     read_at: u64,

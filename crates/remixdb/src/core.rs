@@ -198,6 +198,16 @@ impl<D: Disk> Spend for Core<D> {
     }
 }
 
+impl<D: Disk> Core<D> {
+    /// The same for what no writer waits for and the store can do without, such as a backup.
+    ///
+    /// # Errors
+    /// `Busy` if the store is being closed.
+    pub(crate) fn spend_aside(&self, bytes: usize) -> Result<()> {
+        self.rate.spend(bytes, || self.check_open().map(|()| Wait::On))
+    }
+}
+
 #[cold]
 fn elsewhere() -> Error {
     Error::invalid(

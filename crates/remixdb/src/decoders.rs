@@ -42,7 +42,8 @@ const KEYS: u32 = 100;
 /// Makes the checksums of a file right, and its pages whole.
 fn seal(name: Name, bytes: &mut Vec<u8>) {
     match name.kind {
-        Kind::Log | Kind::Manifest => record::seal_all(bytes, name),
+        Kind::Log | Kind::Manifest | Kind::Copy => record::seal_all(bytes, name),
+        Kind::Backup => {}
         Kind::Table | Kind::Remix => {
             let pages = bytes.len().div_ceil(page::BYTES).max(1);
             bytes.resize(pages * page::BYTES, 0);
@@ -301,6 +302,7 @@ mod tests {
                 Kind::Manifest => b'M',
                 Kind::Remix => b'R',
                 Kind::Table => b'T',
+                Kind::Copy | Kind::Backup => unreachable!("no file of a store"),
             };
             let [.., a, b, c] = (bytes.len() as u32).to_be_bytes();
             input.extend_from_slice(&[letter, name.number.try_into().expect("few files"), a, b, c]);
@@ -334,6 +336,7 @@ mod tests {
             Kind::Manifest => "manifest",
             Kind::Remix => "remix",
             Kind::Table => "table",
+            Kind::Copy | Kind::Backup => "backup",
         };
         inputs.extend(
             golden.into_iter().map(|(name, bytes)| (target(name.kind), format!("golden-{name}"), bytes)),

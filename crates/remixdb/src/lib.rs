@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 mod approximate;
+mod backup;
 mod cache;
 mod catalog;
 mod checkpoint;
@@ -100,7 +101,8 @@ mod models;
 #[cfg(test)]
 mod tests;
 
+pub use backup::{Backup, BackupOptions, Keep, Progress, Pruned, backups, prune, restore, verify_backup};
 pub use disk::move_log;
-pub use salvage::{Loss, Progress, Salvaged, salvage};
+pub use salvage::{Loss, Salvaged, salvage};
 pub use store::{Keyspace, Store};
 pub use view::{Cursor, Resume, Snapshot, View};

@@ -32,6 +32,8 @@ fn seed(name: Name, number: u64) -> u64 {
         Kind::Manifest => b'M',
         Kind::Remix => b'R',
         Kind::Table => b'T',
+        Kind::Copy => b'C',
+        Kind::Backup => b'B',
     };
     finalize(finalize(name.number.rotate_left(8) ^ u64::from(letter)) ^ number)
 }

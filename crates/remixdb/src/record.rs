@@ -54,11 +54,14 @@ pub(crate) const LOG_WITH_HISTORY: u32 = 3;
 pub(crate) const LOG: u32 = 2;
 /// The version of a manifest.
 pub(crate) const MANIFEST: u32 = 4;
+/// The version of the description of a backup.
+pub(crate) const BACKUP: u32 = 1;
 
 /// The newest and the oldest version of the formats that this build reads.
 fn versions(kind: Kind) -> (u32, u32) {
     match kind {
         Kind::Log => (LOG_WITH_HISTORY, 1),
+        Kind::Copy => (BACKUP, 1),
         _ => (MANIFEST, 1),
     }
 }
@@ -66,6 +69,7 @@ fn versions(kind: Kind) -> (u32, u32) {
 fn magic(kind: Kind) -> [u8; 8] {
     match kind {
         Kind::Log => *b"frst.log",
+        Kind::Copy => *b"frst.bak",
         _ => *b"frst.man",
     }
 }

@@ -505,6 +505,11 @@ fn catalog_of(state: &ManifestState, name: Name) -> Result<Catalog> {
 
 /// An error if a directory without a manifest has a file that was ever used.
 fn unused<D: Disk>(disk: &D, names: &[Name]) -> Result<()> {
+    if names.iter().any(|name| matches!(name.kind, Kind::Copy | Kind::Backup)) {
+        return Err(Error::invalid(
+            "this is a directory of backups and not a store; \"forrest backup restore\" makes a store of a backup",
+        ));
+    }
     for &name in names {
         let used = match name.kind {
             Kind::Log => {
@@ -519,6 +524,7 @@ fn unused<D: Disk>(disk: &D, names: &[Name]) -> Result<()> {
             }
             Kind::Manifest => false,
             Kind::Remix | Kind::Table => true,
+            Kind::Copy | Kind::Backup => false,
         };
         if used {
             return Err(Error::new(
@@ -582,6 +588,8 @@ fn leftovers(state: &ManifestState, last_log: u64, names: &[Name]) -> Vec<Name> 
         // Old ones are removed when a new one is made.
         Kind::Manifest => false,
         Kind::Remix | Kind::Table => !named.contains(name),
+        // Not files of a store.
+        Kind::Copy | Kind::Backup => false,
     };
     names.iter().copied().filter(is_left).collect()
 }

@@ -31,6 +31,7 @@
 //! Nobody may change the store meanwhile: beside a writer, files that are replaced would look like losses. So the
 //! directory is locked, together with other salvages.
 
+use crate::backup::Progress;
 use crate::cache::Cache;
 use crate::catalog::Space;
 use crate::core::Handle;
@@ -103,16 +104,6 @@ pub struct Salvaged {
     pub pairs: u64,
     /// The ranges of which something was lost, in the order in which they were found; none if nothing was.
     pub lost: Vec<Loss>,
-}
-
-/// How far a salvage is, in bytes of the old store's files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Progress {
-    /// Bytes that were read.
-    pub done: u64,
-    /// Bytes of all tables and logs.
-    pub whole: u64,
 }
 
 /// Copies what is intact in the store at `from` to a new store at `to`. `see` is called now and then, and may end it.

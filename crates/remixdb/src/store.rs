@@ -1,10 +1,11 @@
 //! [`Store`]: opening and closing, the background loop, and the contract of `forrest-engine`.
 
+use crate::backup::{Backup, BackupOptions, Progress};
 use crate::catalog::Space;
 use crate::compact::{WORTH, WORTH_REST};
 use crate::compression;
 use crate::core::{Core, Handle};
-use crate::disk::{Disk, Real, Unfinished};
+use crate::disk::{Disk, Real, Unfinished, check_apart};
 use crate::ingest::Ingest;
 use crate::recover;
 use crate::view::{Snapshot, View};
@@ -15,6 +16,7 @@ use forrest_engine::{
     Capabilities, Capability, Compression, Durability, Error, ErrorKind, Event, Metrics, Op, OptionChanges,
     Options, Outcome, Result, Stats, Written,
 };
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -89,6 +91,25 @@ impl Store<Real> {
         let unfinished = Unfinished::begin(path, Some(self.0.disk()))?;
         self.0.checkpoint(unfinished.disk()?)?;
         unfinished.finish()
+    }
+
+    /// Adds a backup of the store, as it is at one moment of this call, to the directory of backups at `path`, which is
+    /// made if it is missing. `see` is called now and then, and may end it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the directory has something else, or backups of another store; `Busy` if somebody else
+    /// changes it, or if `see` broke; `Corrupt` for a damaged table of the store; `OutOfSpace`; `Io`. The backups
+    /// that were there stay.
+    pub fn backup(
+        &self,
+        path: &Path,
+        options: &BackupOptions,
+        see: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Backup> {
+        self.0.check_here()?;
+        check_apart(path, self.0.disk())?;
+        let into = Real::lock_backups(path, true)?;
+        self.0.backup(into, self.0.disk().birth()?, options, see)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::harness::Place;
 
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 26] = [
     "get",
     "set",
     "add",
@@ -25,12 +25,23 @@ const COMMANDS: [&str; 25] = [
     "stress",
     "crash",
     "salvage",
+    "backup",
     "move-log",
     "llds",
     "doctor",
 ];
 /// Commands of commands.
-const NESTED: [&str; 4] = ["llds list", "llds destroy", "llds save", "llds restore"];
+const NESTED: [&str; 9] = [
+    "llds list",
+    "llds destroy",
+    "llds save",
+    "llds restore",
+    "backup create",
+    "backup list",
+    "backup verify",
+    "backup restore",
+    "backup prune",
+];
 
 fn helps() -> Vec<(String, String)> {
     let place = Place::new();

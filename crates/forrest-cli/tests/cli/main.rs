@@ -17,12 +17,14 @@
 //! | beside.rs | readers beside a writer, all of them killed |
 //! | bench.rs | each benchmark, by its counts and the resulting store |
 //! | checks.rs | `stress`, and `crash` without kills |
+//! | backup.rs | directories of backups |
 //! | salvage.rs | damaged stores copied, and what is lost |
 //! | kill.rs | writers killed at random moments: acknowledged pairs are there |
 //! | harness.rs | shared functions |
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod backup;
 mod bench;
 mod beside;
 mod checkpoint;

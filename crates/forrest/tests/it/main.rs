@@ -3,6 +3,7 @@
 mod ancestor;
 mod api;
 mod asynchronous;
+mod backup;
 mod checkpoint;
 mod command;
 mod concurrency;

@@ -22,6 +22,7 @@ mod unfinished;
 pub use moving::move_log;
 pub use real::Real;
 pub use unfinished::Unfinished;
+pub(crate) use unfinished::check_apart;
 
 use forrest_engine::{Error, ErrorKind, Result};
 use rustix::io::Errno;
@@ -44,10 +45,14 @@ pub enum Kind {
     Remix,
     /// Sorted pairs.
     Table,
+    /// In a directory of backups: the bytes of a table or REMIX under another number, or the description of a backup.
+    Copy,
+    /// In a directory of backups: an empty file, which says that the description of this number is complete.
+    Backup,
 }
 
 impl Kind {
-    const ALL: [Kind; 4] = [Kind::Log, Kind::Manifest, Kind::Remix, Kind::Table];
+    const ALL: [Kind; 6] = [Kind::Log, Kind::Manifest, Kind::Remix, Kind::Table, Kind::Copy, Kind::Backup];
 
     fn extension(self) -> &'static str {
         match self {
@@ -55,12 +60,14 @@ impl Kind {
             Kind::Manifest => "manifest",
             Kind::Remix => "remix",
             Kind::Table => "table",
+            Kind::Copy => "copy",
+            Kind::Backup => "backup",
         }
     }
 }
 
 /// No file of a store has a greater number: there are always numbers above those in the directory.
-const NUMBER_MAX: u64 = 1 << 60;
+pub(crate) const NUMBER_MAX: u64 = 1 << 60;
 
 /// The name of a file: its kind, and its number, which no other file of the store has or ever had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,6 +97,16 @@ impl Name {
     /// The name of a table.
     pub fn table(number: u64) -> Name {
         Name { kind: Kind::Table, number }
+    }
+
+    /// The name of a copy in a directory of backups.
+    pub fn copy(number: u64) -> Name {
+        Name { kind: Kind::Copy, number }
+    }
+
+    /// The name that says that a backup is complete.
+    pub fn backup(number: u64) -> Name {
+        Name { kind: Kind::Backup, number }
     }
 
     /// The name that a directory entry stands for; `None` if no file of a store is called so.
@@ -201,6 +218,12 @@ pub trait Disk: Send + Sync + 'static {
     /// [`sync_directory`](Disk::sync_directory) of the other directory.
     fn link(&self, _file: &Self::File, _name: Name, _into: &Self) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Two numbers that no other file of the directory has had, as far as the system knows: of the file, and of the
+    /// time of its last write. A copy has other ones. `None` if the system has none.
+    fn mark(&self, _file: &Self::File) -> io::Result<Option<(u64, u64)>> {
+        Ok(None)
     }
 
     /// Announces that bytes from `offset` on will be read soon, so that the device can begin. A hint; it does
@@ -485,6 +508,12 @@ pub(crate) fn sync_directory<D: Disk>(disk: &D, of: Kind) -> Result<()> {
 /// The length of a file.
 pub(crate) fn len<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<u64> {
     uninterrupted(|| disk.len(file)).map_err(|error| failed("measuring", name, &error))
+}
+
+/// See [`Disk::mark`]; 0 and 0 if there is none.
+pub(crate) fn mark<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<(u64, u64)> {
+    let mark = uninterrupted(|| disk.mark(file)).map_err(|error| failed("looking at", name, &error))?;
+    Ok(mark.unwrap_or_default())
 }
 
 /// Holds the state of a manifest; `None` if it is gone.

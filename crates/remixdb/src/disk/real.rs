@@ -39,7 +39,7 @@ use std::fs::File;
 use std::io;
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 use std::num::NonZeroU64;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -125,6 +125,42 @@ impl Real {
         Ok((Real { path: path.to_owned(), files, lock: None, log_lock: None, refusal: None }, Some(error)))
     }
 
+    /// Opens a directory of backups to be read, without a lock.
+    pub(crate) fn open_backups(path: &Path) -> Result<Real> {
+        let what = "directory of backups";
+        let (directory, _) = open_directory(path, false, what)?.ok_or_else(|| no_backups(path))?;
+        if !check_backups(path, directory.as_fd())? {
+            return Err(no_backups(path));
+        }
+        Ok(Real::unlocked(path, directory))
+    }
+
+    /// The same to change it: locked, and made if it is to be made.
+    pub(crate) fn lock_backups(path: &Path, create: bool) -> Result<Real> {
+        let what = "directory of backups";
+        let (directory, made) = open_directory(path, create, what)?.ok_or_else(|| no_backups(path))?;
+        if !check_backups(path, directory.as_fd())? && !create {
+            return Err(no_backups(path));
+        }
+        if let Some(why) = refusal(directory.as_fd()) {
+            return Err(Error::unsupported(format!("{} can only be read: {why}", path.display())));
+        }
+        let lock = open_lock(path, directory.as_fd(), true, made)?;
+        lock_file(&lock, FlockOperation::NonBlockingLockExclusive, path, what, "")?;
+        let mut real = Real::unlocked(path, directory);
+        real.lock = Some(lock);
+        Ok(real)
+    }
+
+    /// What tells the directory of a store from others: its number, and when it was made, as far as the file system
+    /// has that.
+    pub(crate) fn birth(&self) -> Result<[u64; 2]> {
+        let is = self.directory().try_clone_to_owned().and_then(|owned| File::from(owned).metadata());
+        let is = is.map_err(|error| failed("looking at", &self.path, error))?;
+        let made = is.created().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+        Ok([is.ino(), made.map_or(0, |made| made.as_nanos() as u64)])
+    }
+
     /// A directory that the caller protects from others, for a store that will be at `path`.
     pub(super) fn unlocked(path: &Path, directory: OwnedFd) -> Real {
         let files = Arc::new(Files::new(directory, Place::Here, default_open_files()));
@@ -207,6 +243,12 @@ impl Disk for Real {
     fn link(&self, _held: &Handle, name: Name, into: &Real) -> io::Result<()> {
         let (name, from, to) = (name.to_string(), self.files.directory(), into.files.directory());
         Ok(rustix::fs::linkat(from, &name, to, &name, AtFlags::empty())?)
+    }
+
+    fn mark(&self, file: &Handle) -> io::Result<Option<(u64, u64)>> {
+        let is = file.with(File::metadata)?;
+        let time = is.mtime().wrapping_mul(1_000_000_000).wrapping_add(is.mtime_nsec());
+        Ok(Some((is.ino(), time as u64)))
     }
 
     fn len(&self, file: &Handle) -> io::Result<u64> {
@@ -360,6 +402,35 @@ fn will_read(file: &File, offset: u64, bytes: u64) {
 
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 fn will_read(_: &File, _: u64, _: u64) {}
+
+fn no_backups(path: &Path) -> Error {
+    Error::new(ErrorKind::Io, format!("there are no backups at {}", path.display()))
+}
+
+/// Whether a directory has files of backups; an error if it has others, which nobody wants to be mixed with them.
+fn check_backups(path: &Path, directory: BorrowedFd<'_>) -> Result<bool> {
+    let entries = entries(directory).map_err(|error| failed("listing", path, error))?;
+    let kind = |entry: &String| Name::parse(entry).map(|name| name.kind);
+    let is_own = |kind: Option<Kind>| matches!(kind, Some(Kind::Copy | Kind::Backup));
+    if let Some(of_store) =
+        entries.iter().find(|&entry| matches!(kind(entry), Some(Kind::Manifest | Kind::Table | Kind::Remix)))
+    {
+        return Err(Error::invalid(format!(
+            "{} has {of_store}, a file of a store; backups need a directory of their own",
+            path.display()
+        )));
+    }
+    let has = entries.iter().any(|entry| is_own(kind(entry)));
+    let other = |entry: &&String| *entry != LOCK && *entry != "lost+found" && kind(entry).is_none();
+    match entries.iter().find(other) {
+        Some(other) if !has => Err(Error::invalid(format!(
+            "{} has \"{}\" in it, and no backups; backups need a directory of their own",
+            path.display(),
+            other.escape_debug()
+        ))),
+        _ => Ok(has),
+    }
+}
 
 fn no_store(path: &Path) -> Error {
     Error::new(ErrorKind::Io, format!("there is no store at {}", path.display()))

@@ -168,6 +168,26 @@ fn take(parent: &OwnedFd, called: &OsStr, path: &Path) -> Result<OwnedFd> {
     }
 }
 
+/// An error if a directory, which may not be there yet, is one of the store's or lies within one.
+pub(crate) fn check_apart(path: &Path, store: &Real) -> Result<()> {
+    let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    for path in [path, parent] {
+        match is_within(path, store) {
+            Ok(true) => {
+                let shown = path.display();
+                return Err(Error::invalid(format!(
+                    "\"{shown}\" is within the directory of the store itself"
+                )));
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed("looking for", path, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Whether a directory is one of the store's, or lies within one.
 fn is_within(path: &Path, store: &Real) -> io::Result<bool> {
     let store = store.identities()?;

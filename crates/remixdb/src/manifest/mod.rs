@@ -62,7 +62,7 @@ pub(crate) struct ManifestState {
 
 impl ManifestState {
     /// Applies an edit; false if it contradicts the state.
-    fn apply(&mut self, edit: Edit) -> bool {
+    pub(crate) fn apply(&mut self, edit: Edit) -> bool {
         match edit {
             Edit::Keyspace { id, name } => return self.keyspaces.insert(id, name).is_none(),
             Edit::NoKeyspace { id } => {
@@ -94,7 +94,7 @@ impl ManifestState {
     }
 
     /// The edits that make this state out of an empty one.
-    fn edits(&self) -> impl Iterator<Item = Edit> {
+    pub(crate) fn edits(&self) -> impl Iterator<Item = Edit> {
         let keyspaces = self.keyspaces.iter().map(|(&id, name)| Edit::Keyspace { id, name: name.clone() });
         let compression =
             self.compression.iter().map(|(&space, &method)| Edit::Compression { space, method });

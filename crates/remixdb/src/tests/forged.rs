@@ -58,6 +58,7 @@ fn seal(name: Name, genuine: &[u8], forged: &mut [u8]) {
                 page::seal(bytes, name, number as u64 | if is_last { page::LAST } else { 0 });
             }
         }
+        Kind::Copy | Kind::Backup => unreachable!("no file of a store"),
     }
 }
 

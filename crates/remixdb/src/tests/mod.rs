@@ -1,6 +1,7 @@
 //! The gates of the store, on the simulated disk: its guarantees are checked in every state that a crash, a
 //! failing disk or damage can leave.
 
+mod backup;
 mod beside;
 mod bounded;
 mod budget;

@@ -35,10 +35,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A longer file is a bug of its writer, which is reported before the memory is used up.
 const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// The number of files that were made on all disks.
+static CLOCK: AtomicU64 = AtomicU64::new(1);
 
 /// A directory of files in memory. A clone is another handle to the same directory.
 #[derive(Clone, Default)]
@@ -117,6 +121,8 @@ struct Inode {
     durable: Arc<Vec<u8>>,
     /// The length up to which space was taken.
     reserved: u64,
+    /// When it was made, by a clock that all disks share.
+    made: u64,
 }
 
 impl Inode {
@@ -471,6 +477,11 @@ impl Disk for Simulated {
         Ok(self.lock().held.contains_key(&manifest))
     }
 
+    /// No I/O: it never fails.
+    fn mark(&self, file: &File) -> io::Result<Option<(u64, u64)>> {
+        Ok(Some((file.inode as u64, self.lock_for(file).inodes[file.inode].made)))
+    }
+
     fn len(&self, file: &File) -> io::Result<u64> {
         let mut state = self.lock_for(file);
         state.faults.begin(Call::Len)?.done()?;
@@ -577,7 +588,9 @@ impl SimulatedState {
     }
 
     fn add(&mut self, name: Name, bytes: Arc<Vec<u8>>) -> usize {
-        self.inodes.push(Inode { name, seen: Arc::clone(&bytes), durable: bytes, reserved: 0 });
+        // ORDERING: only its numbers matter.
+        let made = CLOCK.fetch_add(1, Ordering::Relaxed);
+        self.inodes.push(Inode { name, seen: Arc::clone(&bytes), durable: bytes, reserved: 0, made });
         self.inodes.len() - 1
     }
 

@@ -1,0 +1,188 @@
+//! `backup`: directories of backups of a store on disk.
+
+use crate::args::{
+    BackupCommand, BackupCreateArgs, BackupListArgs, BackupPruneArgs, BackupRestoreArgs, BackupVerifyArgs,
+};
+use crate::codec::{Format, write_json_field};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress;
+use crate::session::{Answer, Session};
+use crate::term;
+use forrest::{Backup, BackupOptions, Error, Keep, backups, prune, restore_with, verify_backup_with};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const DAY: u64 = 24 * 3600;
+
+pub(crate) fn run(session: &mut Session, command: &BackupCommand) -> Result<Answer, Failure> {
+    match command {
+        BackupCommand::Create(args) => create(session, args),
+        BackupCommand::List(args) => list(session, args),
+        BackupCommand::Verify(args) => verify(session, args),
+        BackupCommand::Restore(args) => restore(session, args),
+        BackupCommand::Prune(args) => remove(session, args),
+    }
+}
+
+/// An error of the directory of backups, unless Ctrl-C ended the call.
+fn failed(directory: &Path, error: Error) -> Failure {
+    match interrupt::check() {
+        Ok(()) => Failure::Opening(directory.to_owned(), error),
+        Err(interrupted) => interrupted.into(),
+    }
+}
+
+fn create(session: &mut Session, args: &BackupCreateArgs) -> Result<Answer, Failure> {
+    let mut options = BackupOptions::default();
+    options.other_store = args.other_store;
+    let mut watch = progress::watching(&session.term, session.quiet);
+    let made = session.db.backup_with(&args.directory, &options, |now| watch(now.done, now.whole));
+    drop(watch);
+    let backup = made.map_err(|error| failed(&args.directory, error))?;
+    print(session, &backup, |session, backup| {
+        session.line(format_args!("{}", backup.id))?;
+        session.note(format_args!(
+            "backup {} of {} in {}: {}, of which {} are new",
+            backup.id,
+            args.store,
+            args.directory.display(),
+            term::size(backup.bytes),
+            term::size(backup.new_bytes)
+        ));
+        Ok(())
+    })
+}
+
+fn list(session: &mut Session, args: &BackupListArgs) -> Result<Answer, Failure> {
+    for backup in backups(&args.directory).map_err(|error| failed(&args.directory, error))? {
+        print(session, &backup, |session, backup| match &backup.damage {
+            None => {
+                let Backup { id, time, bytes, new_bytes, .. } = backup;
+                session.line(format_args!("{id}\t{}\t{bytes}\t{new_bytes}", utc(*time)))
+            }
+            Some(damage) => session.line(format_args!("{}\tdamaged: {damage}", backup.id)),
+        })?;
+    }
+    Ok(Answer::Done)
+}
+
+fn verify(session: &mut Session, args: &BackupVerifyArgs) -> Result<Answer, Failure> {
+    let ids = match args.id {
+        Some(id) => vec![id],
+        None => {
+            let all = backups(&args.directory).map_err(|error| failed(&args.directory, error))?;
+            all.iter().map(|backup| backup.id).collect()
+        }
+    };
+    for id in ids {
+        let mut watch = progress::watching(&session.term, session.quiet);
+        let read = verify_backup_with(&args.directory, Some(id), |now| watch(now.done, now.whole));
+        drop(watch);
+        let backup = read.map_err(|error| failed(&args.directory, error))?;
+        print(session, &backup, |session, backup| {
+            session.line(format_args!("{}\twhole\t{}", backup.id, term::size(backup.bytes)))
+        })?;
+    }
+    Ok(Answer::Done)
+}
+
+fn restore(session: &mut Session, args: &BackupRestoreArgs) -> Result<Answer, Failure> {
+    let mut watch = progress::watching(&session.term, session.quiet);
+    let made = restore_with(&args.directory, args.id, &args.to, |now| watch(now.done, now.whole));
+    drop(watch);
+    let backup = made.map_err(|error| failed(&args.directory, error))?;
+    print(session, &backup, |session, backup| {
+        session.note(format_args!(
+            "{} is backup {} of {}, {}",
+            args.to.display(),
+            backup.id,
+            utc(backup.time),
+            term::size(backup.bytes)
+        ));
+        Ok(())
+    })
+}
+
+fn remove(session: &mut Session, args: &BackupPruneArgs) -> Result<Answer, Failure> {
+    let keep = match (args.keep, args.days) {
+        (Some(count), _) => Keep::Newest(count),
+        (None, days) => {
+            let age = Duration::from_secs(days.unwrap_or(0) * DAY);
+            Keep::Since(SystemTime::now().checked_sub(age).unwrap_or(UNIX_EPOCH))
+        }
+    };
+    let pruned = prune(&args.directory, keep).map_err(|error| failed(&args.directory, error))?;
+    if session.format == Format::Jsonl {
+        let ids: Vec<_> = pruned.removed.iter().map(u64::to_string).collect();
+        let line = format!("{{\"removed\": [{}], \"bytes\": {}}}\n", ids.join(", "), pruned.bytes);
+        session.write(line.as_bytes())?;
+    } else {
+        for id in &pruned.removed {
+            session.line(format_args!("{id}"))?;
+        }
+        session.note(format_args!(
+            "{} removed, {} freed",
+            term::plural(pruned.removed.len() as u64, "backup", "backups"),
+            term::size(pruned.bytes)
+        ));
+    }
+    Ok(Answer::Done)
+}
+
+/// Prints a backup: as JSON, or as `text` does.
+fn print(
+    session: &mut Session,
+    backup: &Backup,
+    text: impl FnOnce(&mut Session, &Backup) -> Result<(), Failure>,
+) -> Result<Answer, Failure> {
+    if session.format != Format::Jsonl {
+        return text(session, backup).map(|()| Answer::Done);
+    }
+    let Backup { id, time, bytes, new_bytes, files, .. } = backup;
+    let mut out = format!("{{\"id\": {id}, ").into_bytes();
+    match &backup.damage {
+        Some(damage) => write_json_field("damage", damage.as_bytes(), &mut out),
+        None => {
+            write_json_field("time", utc(*time).as_bytes(), &mut out);
+            let rest = format!(", \"bytes\": {bytes}, \"new_bytes\": {new_bytes}, \"files\": {files}");
+            out.extend_from_slice(rest.as_bytes());
+        }
+    }
+    out.extend_from_slice(b"}\n");
+    session.write(&out)?;
+    Ok(Answer::Done)
+}
+
+/// A time as `2026-11-27T09:00:00Z`, by the calendar that has no exceptions (Hinnant, "chrono-compatible low-level date
+/// algorithms").
+fn utc(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (days, rest) = (seconds / DAY + 719_468, seconds % DAY);
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let part = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * part + 2) / 5 + 1;
+    let month = if part < 10 { part + 3 } else { part - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (seconds, shown) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_827_696, "2000-02-29T12:34:56Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (1_735_689_600, "2025-01-01T00:00:00Z"),
+        ] {
+            assert_eq!(utc(UNIX_EPOCH + Duration::from_secs(seconds)), shown);
+        }
+    }
+}
