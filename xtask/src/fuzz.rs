@@ -37,6 +37,11 @@ const TARGETS: &[Target] = &[
     Target { name: "log", does: "the input as a write-ahead log: its header and its changes", build: None },
     Target { name: "manifest", does: "the input as a manifest", build: None },
     Target {
+        name: "backup",
+        does: "the input as the description of a backup: listed, verified, restored, pruned",
+        build: None,
+    },
+    Target {
         name: "table",
         does: "the input as a table: read from both ends, searched, verified",
         build: None,

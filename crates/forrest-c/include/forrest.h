@@ -449,6 +449,22 @@
 #define FORREST_CAN_MERGE 65536
 
 /**
+ * `forrest_backup_create`.
+ */
+#define FORREST_CAN_BACKUP 131072
+
+/**
+ * Of `forrest_backup_prune`: keep this number of the newest backups.
+ */
+#define FORREST_KEEP_NEWEST 0
+
+/**
+ * Of `forrest_backup_prune`: keep backups that were made at this time or later, in milliseconds since the beginning of
+ * 1970.
+ */
+#define FORREST_KEEP_SINCE 1
+
+/**
  * Changes that are applied at one instant. Only one thread at a time may use a batch.
  */
 typedef struct forrest_batch forrest_batch;
@@ -653,9 +669,9 @@ typedef struct {
 } forrest_stats;
 
 /**
- * The function that `forrest_salvage` calls now and then while it copies, on its thread, with its `context`: with the
- * number of bytes that were read, and of those that are to be read. It returns true to continue, false to end the
- * salvage. It must return normally, not by an exception or `longjmp`. It may call this library.
+ * The function that a salvage, or a call on backups, calls now and then while it copies or reads, on its thread, with
+ * its `context`: with the number of bytes that are done, and of all. It returns true to continue, false to end the
+ * call. It must return normally, not by an exception or `longjmp`. It may call this library.
  */
 typedef bool (*forrest_go_on)(void *context, uint64_t done, uint64_t whole);
 
@@ -719,6 +735,58 @@ typedef struct {
    */
   uint64_t lost;
 } forrest_salvaged;
+
+/**
+ * A backup in a directory of backups. Later versions of the library may add fields at the end.
+ */
+typedef struct {
+  /**
+   * Its number, above 0. Later backups of a directory have greater ones.
+   */
+  uint64_t id;
+  /**
+   * When it was made: milliseconds since the beginning of 1970, by the clock of the system.
+   */
+  uint64_t time_ms;
+  /**
+   * Bytes of the store that it has.
+   */
+  uint64_t bytes;
+  /**
+   * Bytes that were copied for it; the others were there.
+   */
+  uint64_t new_bytes;
+  /**
+   * Number of files of the store that it has.
+   */
+  uint64_t files;
+  /**
+   * Null, except for a damaged backup in a list: why its description cannot be read, as text with a zero byte at its
+   * end. The pointer is valid until the function that got the backup returns. All but the number is then 0.
+   */
+  const char *damage;
+} forrest_backup;
+
+/**
+ * The function that `forrest_backup_list` calls with each backup, and with its `context`. It returns true to continue,
+ * false if it wants no more. It must not keep the pointer, and must return normally, not by an exception or `longjmp`.
+ * It may call this library.
+ */
+typedef bool (*forrest_see_backup)(void *context, const forrest_backup *backup);
+
+/**
+ * What `forrest_backup_prune` removed. Later versions of the library may add fields at the end.
+ */
+typedef struct {
+  /**
+   * Number of removed backups.
+   */
+  uint64_t backups;
+  /**
+   * Bytes of the removed files.
+   */
+  uint64_t bytes;
+} forrest_pruned;
 
 #ifdef __cplusplus
 extern "C" {
@@ -1926,7 +1994,7 @@ int32_t forrest_metrics(const forrest_db *db,
                         size_t *text_bytes);
 
 /**
- * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_MERGE`. A
+ * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_BACKUP`. A
  * call that needs a missing one fails with `FORREST_UNSUPPORTED`.
  *
  * # Safety
@@ -1985,6 +2053,109 @@ int32_t forrest_salvage(const char *from,
  */
 int32_t forrest_move_log(const char *store,
                          const char *to);
+
+/**
+ * Adds a backup of the store of `db`, as it is at one moment of this call, to the directory of backups `directory`,
+ * which is made if it is missing; its parent must exist. Only what no earlier backup there has is copied. Readers and
+ * writers do not wait meanwhile. When this returns, the backup survives a loss of power. Put it on another device.
+ *
+ * If the newest backup there is of another directory, the call fails, unless `other_store` is true. `go_on` is called
+ * as for `forrest_salvage`. `backup_bytes` is `sizeof(forrest_backup)`; fields that the program was not compiled for
+ * are left out, and fields that this library does not have are 0. A store that another process has open can be opened
+ * with `FORREST_READ_ONLY` and backed up.
+ *
+ * A backup that fails leaves the earlier ones whole: `FORREST_INVALID_ARGUMENT` if the directory has other files, lies
+ * within that of the store, or has backups of another store; `FORREST_BUSY` if somebody else changes it, or if `go_on`
+ * returned false; `FORREST_CORRUPT` if a table of the store is damaged; `FORREST_UNSUPPORTED` if the home has no
+ * `FORREST_CAN_BACKUP`; `FORREST_OUT_OF_SPACE`; `FORREST_IO`.
+ *
+ * # Safety
+ * - `directory` is null or ends with a zero byte.
+ * - `go_on` is null, or a function that meets the requirements of `forrest_go_on`.
+ * - `backup` is null or has `backup_bytes` writable bytes.
+ */
+int32_t forrest_backup_create(forrest_db *db,
+                              const char *directory,
+                              bool other_store,
+                              forrest_go_on go_on,
+                              void *context,
+                              forrest_backup *backup,
+                              size_t backup_bytes);
+
+/**
+ * Calls `see` with each backup in a directory, from the oldest on, as long as it returns true. Copies of tables are
+ * not read: `forrest_backup_verify` does that.
+ *
+ * `FORREST_IO` if there are no backups; `FORREST_INVALID_ARGUMENT` if the directory has other files, or `see` is null.
+ *
+ * # Safety
+ * - `directory` is null or ends with a zero byte.
+ * - `see` is null, or a function that meets the requirements of `forrest_see_backup`.
+ */
+int32_t forrest_backup_list(const char *directory,
+                            forrest_see_backup see,
+                            void *context);
+
+/**
+ * Reads every byte of a backup, and checks it: of that with the number `id`, or of the newest one if `id` is 0.
+ * `go_on` and `backup` are as for `forrest_backup_create`.
+ *
+ * `FORREST_CORRUPT` for the first damage, with file and offset in the message; `FORREST_INVALID_ARGUMENT` if there is
+ * no such backup; `FORREST_BUSY` if `go_on` returned false; `FORREST_IO`.
+ *
+ * # Safety
+ * - `directory` is null or ends with a zero byte.
+ * - `go_on` is null, or a function that meets the requirements of `forrest_go_on`.
+ * - `backup` is null or has `backup_bytes` writable bytes.
+ */
+int32_t forrest_backup_verify(const char *directory,
+                              uint64_t id,
+                              forrest_go_on go_on,
+                              void *context,
+                              forrest_backup *backup,
+                              size_t backup_bytes);
+
+/**
+ * Makes a new store in the directory `to` of a backup: of that with the number `id`, or of the newest one if `id` is
+ * 0. Every byte is checked on the way. `to` must not exist, or be an empty directory; its parent must exist. The store
+ * gets this name only when it is complete and survives a loss of power. `go_on` and `backup` are as for
+ * `forrest_backup_create`.
+ *
+ * After a failure there is nothing at `to`: `FORREST_CORRUPT` if the backup is damaged, with file and offset in the
+ * message; `FORREST_INVALID_ARGUMENT` if there is no such backup, or something is at `to`; `FORREST_BUSY` if `go_on`
+ * returned false; `FORREST_OUT_OF_SPACE`; `FORREST_IO`.
+ *
+ * # Safety
+ * - `directory` and `to` are each null or end with a zero byte.
+ * - `go_on` is null, or a function that meets the requirements of `forrest_go_on`.
+ * - `backup` is null or has `backup_bytes` writable bytes.
+ */
+int32_t forrest_backup_restore(const char *directory,
+                               uint64_t id,
+                               const char *to,
+                               forrest_go_on go_on,
+                               void *context,
+                               forrest_backup *backup,
+                               size_t backup_bytes);
+
+/**
+ * Removes old backups, and then the files that no other backup needs. `keep` is `FORREST_KEEP_NEWEST` or
+ * `FORREST_KEEP_SINCE`, and says what `bound` is. The newest backup always stays. `pruned_bytes` is
+ * `sizeof(forrest_pruned)`.
+ *
+ * Nothing is removed if the call fails with `FORREST_CORRUPT` or `FORREST_UNSUPPORTED`, because a description that
+ * cannot be read may name any file; with `FORREST_BUSY`, because a backup that is to go is being read, or somebody
+ * else changes the directory; or with `FORREST_INVALID_ARGUMENT`. Also `FORREST_IO`.
+ *
+ * # Safety
+ * - `directory` is null or ends with a zero byte.
+ * - `pruned` is null or has `pruned_bytes` writable bytes.
+ */
+int32_t forrest_backup_prune(const char *directory,
+                             int32_t keep,
+                             uint64_t bound,
+                             forrest_pruned *pruned,
+                             size_t pruned_bytes);
 
 /**
  * Lists the names of the stores in the kernel ("llds:NAME") that this user owns, or may read or write. The

@@ -880,6 +880,13 @@ public:
     void verify() { detail::check(forrest_verify(handle())); }
     /** Copies the store to a new directory. */
     void checkpoint(const std::string &path) { detail::check(forrest_checkpoint(handle(), path.c_str())); }
+    /** Adds a backup to a directory of backups. forrest_backup_restore() and the calls next to it work on these. */
+    forrest_backup back_up(const std::string &directory, bool other_store = false) {
+        forrest_backup backup{};
+        detail::check(forrest_backup_create(handle(), directory.c_str(), other_store, nullptr, nullptr, &backup,
+                                            sizeof backup));
+        return backup;
+    }
     /** Gives unused memory back to the system. */
     void trim() { detail::check(forrest_trim(handle())); }
     /** Takes over what another process has written, if this store is opened to be read. */

@@ -18,6 +18,7 @@
 //! | batch.rs | batches, and writing them |
 //! | changes.rs | the changes of a store as a stream |
 //! | ingest.rs | ingests of sorted pairs |
+//! | backup.rs | directories of backups of a store |
 //! | salvage.rs | what is intact of a damaged store; moving a log |
 //! | kernel.rs | the stores in the kernel |
 //! | whole.rs | operations on a whole store: sync, verify, statistics |
@@ -31,6 +32,7 @@
 //! | code.rs | codes and versions |
 
 mod argument;
+pub mod backup;
 pub mod batch;
 pub mod change;
 pub mod changes;

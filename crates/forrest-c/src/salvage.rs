@@ -4,6 +4,7 @@
 use crate::argument::{Fields, text};
 use crate::code::{FORREST_ABSENT, FORREST_OK};
 use crate::failure::guard;
+use forrest_rust::Progress;
 use std::ffi::{CString, c_char, c_void};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -36,9 +37,9 @@ pub struct Loss {
 /// not by an exception or `longjmp`. It may call this library.
 pub type SeeLoss = Option<unsafe extern "C" fn(context: *mut c_void, loss: *const Loss) -> bool>;
 
-/// The function that `forrest_salvage` calls now and then while it copies, on its thread, with its `context`: with the
-/// number of bytes that were read, and of those that are to be read. It returns true to continue, false to end the
-/// salvage. It must return normally, not by an exception or `longjmp`. It may call this library.
+/// The function that a salvage, or a call on backups, calls now and then while it copies or reads, on its thread, with
+/// its `context`: with the number of bytes that are done, and of all. It returns true to continue, false to end the
+/// call. It must return normally, not by an exception or `longjmp`. It may call this library.
 pub type GoOn = Option<unsafe extern "C" fn(context: *mut c_void, done: u64, whole: u64) -> bool>;
 
 /// What a salvage copied, and how much it could not. Later versions of the library may add fields at the end.
@@ -94,13 +95,9 @@ pub unsafe extern "C" fn forrest_salvage(
         let (mut place, from, to) = unsafe {
             (Fields::of("result", salvaged, salvaged_bytes)?, text("source", from)?, text("target", to)?)
         };
-        let found = forrest_rust::salvage_with(from, to, |progress| match go_on {
-            // SAFETY: `go_on` meets the requirements of `forrest_go_on`, as the Safety section demands.
-            Some(go_on) if !unsafe { go_on(context, progress.done, progress.whole) } => {
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        })?;
+        // SAFETY: `go_on` meets the requirements of `forrest_go_on`, as the Safety section demands.
+        let watch = unsafe { watched(go_on, context) };
+        let found = forrest_rust::salvage_with(from, to, watch)?;
         let (keyspaces, pairs, lost) = (found.keyspaces, found.pairs, found.lost.len() as u64);
         place.put(Salvaged { keyspaces, pairs, lost });
         let Some(see) = see else { return Ok(FORREST_OK) };
@@ -153,7 +150,19 @@ pub unsafe extern "C" fn forrest_move_log(store: *const c_char, to: *const c_cha
     })
 }
 
+/// What calls a function of C with the progress.
+///
+/// # Safety
+/// `go_on` is null, or a function that meets the requirements of `forrest_go_on` as long as the result is in use.
+pub(crate) unsafe fn watched(go_on: GoOn, context: *mut c_void) -> impl FnMut(Progress) -> ControlFlow<()> {
+    move |progress| match go_on {
+        // SAFETY: `go_on` meets the requirements of `forrest_go_on`, as the Safety section demands.
+        Some(go_on) if !unsafe { go_on(context, progress.done, progress.whole) } => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    }
+}
+
 /// Text with a zero byte at its end, and none before.
-fn ended(text: &str) -> CString {
+pub(crate) fn ended(text: &str) -> CString {
     CString::new(text.replace('\0', "")).unwrap_or_default()
 }

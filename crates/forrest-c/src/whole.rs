@@ -300,8 +300,10 @@ pub const FORREST_CAN_APPROXIMATE: u64 = 16384;
 pub const FORREST_CAN_CHANGES: u64 = 32768;
 /// `forrest_merge`.
 pub const FORREST_CAN_MERGE: u64 = 65536;
+/// `forrest_backup_create`.
+pub const FORREST_CAN_BACKUP: u64 = 131_072;
 
-/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_MERGE`. A
+/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_BACKUP`. A
 /// call that needs a missing one fails with `FORREST_UNSUPPORTED`.
 ///
 /// # Safety
@@ -336,6 +338,7 @@ fn bit(capability: Capability) -> u64 {
         Capability::Approximate => FORREST_CAN_APPROXIMATE,
         Capability::Changes => FORREST_CAN_CHANGES,
         Capability::Merge => FORREST_CAN_MERGE,
+        Capability::Backup => FORREST_CAN_BACKUP,
         // A capability that is missing in this list.
         _ => 0,
     }

@@ -177,11 +177,13 @@ pub enum Capability {
     Changes,
     /// `Keyspace::merge`.
     Merge,
+    /// `Db::backup`.
+    Backup,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Capability; 17] = [
+    pub const ALL: [Capability; 18] = [
         Capability::Iteration,
         Capability::Batches,
         Capability::Snapshots,
@@ -199,6 +201,7 @@ impl Capability {
         Capability::Approximate,
         Capability::Changes,
         Capability::Merge,
+        Capability::Backup,
     ];
 
     /// Its description in words.
@@ -221,6 +224,7 @@ impl Capability {
             Capability::Approximate => "approximate counts",
             Capability::Changes => "changes as a stream",
             Capability::Merge => "merge operators",
+            Capability::Backup => "backups",
         }
     }
 }

@@ -1,11 +1,13 @@
 //! [`Db`]: opening and closing, and operations on the whole store.
 
+use crate::backup::{Made, fields};
 use crate::changes::Changes;
 use crate::failure::Failure;
 use crate::keyspace::Keyspace;
 use crate::options::{self, COMPRESSION, DURABILITY, PAGES, choose};
 use crate::scope::{Part, Scope};
-use forrest::{Builder, OptionChanges};
+use crate::watch::Watch;
+use forrest::{BackupOptions, Builder, OptionChanges};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 use std::path::PathBuf;
@@ -157,6 +159,22 @@ impl Db {
     #[pyo3(signature = (path, /))]
     fn checkpoint(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         self.run(py, |db| db.checkpoint(path))
+    }
+
+    /// Adds a backup of the store, as it is at one moment of this call, to a directory of backups.
+    #[pyo3(signature = (directory, other_store, go_on, /))]
+    fn _backup(
+        &self,
+        py: Python<'_>,
+        directory: PathBuf,
+        other_store: bool,
+        go_on: Option<Py<PyAny>>,
+    ) -> PyResult<Made> {
+        let mut options = BackupOptions::default();
+        options.other_store = other_store;
+        let mut watch = Watch::new(go_on);
+        let made = self.run(py, |db| db.backup_with(directory, &options, |progress| watch.see(progress)));
+        watch.finish(made.map(fields))
     }
 
     /// Reads all files and verifies their checksums, if the home has this feature. Takes time proportional to

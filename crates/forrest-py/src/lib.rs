@@ -15,7 +15,9 @@
 //! | keyspace.rs | `Keyspace`: all changes |
 //! | view.rs | `View`: all reads |
 //! | range.rs | `Range`: iterations |
+//! | backup.rs | directories of backups of a store |
 //! | salvage.rs | what is intact of a damaged store; moving a log |
+//! | watch.rs | the progress of long work |
 //! | options.rs | options with named values, and URLs |
 //! | argument.rs | conversion of bytes and ranges of keys |
 //! | scope.rs | closing a store with everything that belongs to it; when calls release the interpreter |
@@ -26,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod argument;
+mod backup;
 mod batch;
 mod changes;
 mod db;
@@ -39,6 +42,7 @@ mod scope;
 mod snapshot;
 mod transaction;
 mod view;
+mod watch;
 
 /// The native part of the package forrest. Use the package, not this module.
 #[pyo3::pymodule]
@@ -47,6 +51,8 @@ mod _forrest {
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the name that Python programs look for")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+    #[pymodule_export]
+    use crate::backup::{backups, prune, restore, verify_backup};
     #[pymodule_export]
     use crate::batch::Batch;
     #[pymodule_export]

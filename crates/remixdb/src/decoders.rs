@@ -8,6 +8,7 @@
 //! All stored bytes are under checksums, which random bytes would not pass. So the targets first make the
 //! checksums right, for the parts that the bytes describe.
 
+use crate::backup;
 use crate::cache::Cache;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
@@ -23,7 +24,7 @@ use forrest_engine::chunk::{Chunk, Filled, Goto};
 use forrest_engine::{Cursor as _, View as _};
 use forrest_engine::{Durability, Numa, Options, Pages};
 use forrest_index::Direction;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, OnceLock};
 
 /// The number of the file under test.
@@ -94,6 +95,23 @@ pub fn manifest(input: &[u8]) {
         if let Ok(Some((state, _))) = manifest::read(&disk, name) {
             assert!(state.files().count() <= input.len(), "more files than bytes that name them");
         }
+    }
+}
+
+/// The input as the description of a backup, in a directory that has a copy with some bytes: listed, verified, restored
+/// and pruned.
+pub fn description(input: &[u8]) {
+    let name = Name::copy(NUMBER);
+    for disk in disks(name, input) {
+        let copies = [(Name::copy(NUMBER - 1), vec![0; page::BYTES]), (Name::backup(NUMBER), Vec::new())];
+        let disk = Arc::new(Simulated::from_files(disk.files().into_iter().chain(copies)));
+        let listed = backup::list(disk.clone()).expect("damage is listed");
+        assert!(listed.iter().all(|backup| backup.files <= input.len() as u64), "more files than bytes");
+        let mut see = |_: backup::Progress| ControlFlow::Continue(());
+        let verified = backup::verify(&*disk, None, &mut see);
+        let restored = backup::restore_into(&*disk, None, Simulated::new(), &mut see);
+        assert!(verified.is_ok() || restored.is_err(), "damage was restored");
+        let _ = backup::prune_in(disk, backup::Keep::Newest(1));
     }
 }
 
@@ -286,8 +304,14 @@ mod tests {
 
     type Run = fn(&[u8]);
 
-    const TARGETS: [(&str, Run); 5] =
-        [("log", log), ("manifest", manifest), ("table", table), ("remix", remix), ("store", store)];
+    const TARGETS: [(&str, Run); 6] = [
+        ("log", log),
+        ("manifest", manifest),
+        ("backup", description),
+        ("table", table),
+        ("remix", remix),
+        ("store", store),
+    ];
 
     fn folder(target: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target)
@@ -357,7 +381,21 @@ mod tests {
             let (_, bytes) = disk.files().into_iter().find(|(other, _)| *other == name).expect("it is there");
             inputs.push(("remix", format!("tags-{tags}"), bytes));
         }
+        inputs.push(("backup", "of-a-table".to_string(), described()));
         inputs
+    }
+
+    /// The description of a backup of a small store.
+    fn described() -> Vec<u8> {
+        let into = Simulated::new();
+        let store = Handle::open_unattended(Simulated::new(), &Options::default()).expect("it opens");
+        let space = store.keyspace("default").expect("it is there");
+        store.apply(&space, Op::Set { key: b"oak", value: b"Quercus" }).expect("it works");
+        store.compact().expect("it works");
+        let see = &mut |_: backup::Progress| ControlFlow::Continue(());
+        let made = store.backup(into.clone(), [0, 0], &backup::BackupOptions::default(), see);
+        let id = made.expect("it is made").id;
+        into.files().into_iter().find(|(name, _)| *name == Name::copy(id)).expect("it is there").1
     }
 
     #[test]

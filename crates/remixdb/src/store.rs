@@ -186,6 +186,7 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
             C::Metrics,
             C::Approximate,
             C::Changes,
+            C::Backup,
         ];
         Capabilities::new("PATH", ALL)
     }

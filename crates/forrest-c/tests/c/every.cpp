@@ -372,6 +372,11 @@ class Db {
     void settle() const { check(forrest_settle(get())); }
     void refresh() const { check(forrest_refresh(get())); }
     void checkpoint(const char *path) const { check(forrest_checkpoint(get(), path)); }
+    forrest_backup back_up(const std::string &directory) const {
+        forrest_backup backup{};
+        check(forrest_backup_create(get(), directory.c_str(), false, nullptr, nullptr, &backup, sizeof backup));
+        return backup;
+    }
     std::string metrics() const {
         std::size_t bytes;
         const auto text = made<void>([&](void **to) { return forrest_metrics(get(), to, &bytes); });
@@ -408,6 +413,29 @@ std::pair<forrest_salvaged, std::vector<std::string>> salvage(const std::string 
     const auto on = [](void *, uint64_t, uint64_t) noexcept { return true; };
     check(forrest_salvage(from.c_str(), to.c_str(), on, see, &result.second, &result.first, sizeof result.first));
     return result;
+}
+
+// Two backups, which are listed, verified and restored; then one is removed.
+void backing_up(const Db &db) {
+    const Directory directory;
+    const std::string to = directory.path + "/restored", backups = directory.path + "/backups";
+    const forrest_backup first = db.back_up(backups);
+    const forrest_backup second = db.back_up(backups);
+    forrest_backup backup{};
+    check(forrest_backup_verify(backups.c_str(), first.id, nullptr, nullptr, &backup, sizeof backup));
+    DEMAND(backup.id == first.id && backup.bytes == first.bytes && backup.time_ms <= second.time_ms);
+    check(forrest_backup_restore(backups.c_str(), 0, to.c_str(), nullptr, nullptr, &backup, sizeof backup));
+    DEMAND(backup.id == second.id && Db(to.c_str()).contains("oak"));
+    forrest_pruned pruned{};
+    check(forrest_backup_prune(backups.c_str(), FORREST_KEEP_NEWEST, 1, &pruned, sizeof pruned));
+    DEMAND(pruned.backups == 1 && pruned.bytes > 0);
+    std::vector<uint64_t> left;
+    const auto see = [](void *to, const forrest_backup *backup) noexcept {
+        static_cast<std::vector<uint64_t> *>(to)->push_back(backup->damage == nullptr ? backup->id : 0);
+        return true;
+    };
+    check(forrest_backup_list(backups.c_str(), see, &left));
+    DEMAND(left == std::vector<uint64_t>{second.id});
 }
 
 // A call succeeds if the home has the capability, and is refused if not.
@@ -547,6 +575,7 @@ void all(const char *url) {
         DEMAND(Db(salvaged.path.c_str()).contains("oak"));
         check(forrest_move_log(salvaged.path.c_str(), nullptr));
     });
+    where(can & FORREST_CAN_BACKUP, [&] { backing_up(db); });
     db.sync();
     DEMAND(db.stats().keys == 4 && db.count("") == 4);
     db.remove_range("a", "z");

@@ -22,6 +22,7 @@ const SOURCES: &[&str] = &[
     "iter.rs",
     "whole.rs",
     "salvage.rs",
+    "backup.rs",
     "kernel.rs",
 ];
 

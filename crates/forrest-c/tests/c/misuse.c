@@ -83,6 +83,39 @@ static void salvaging_nothing(const char *url) {
     ANSWERS(no, forrest_salvage("/nowhere/at/all", "/nowhere/at/all/to", uncalled, unseen_loss, NULL, NULL, 0));
 }
 
+static bool unseen_backup(void *context, const forrest_backup *backup) {
+    (void)context, (void)backup;
+    CHECK(false);
+    return false;
+}
+
+/* Calls on what is no directory of backups fail, call nothing, and return nothing. */
+static void backups_of_nothing(const char *url) {
+    forrest_backup backup;
+    forrest_pruned pruned;
+    const int32_t no = FORREST_INVALID_ARGUMENT;
+    const char *const wrong[] = {NULL, "\xff", "memory:", "llds:from", "", url};
+    const char *const none = "/nowhere/at/all";
+    for (size_t at = 0; at < sizeof wrong / sizeof wrong[0]; at++) {
+        memset(&backup, 0x77, sizeof backup);
+        memset(&pruned, 0x77, sizeof pruned);
+        ANSWERS(no, forrest_backup_list(wrong[at], unseen_backup, NULL));
+        ANSWERS(no, forrest_backup_verify(wrong[at], 0, uncalled, NULL, &backup, sizeof backup));
+        ANSWERS(no, forrest_backup_restore(wrong[at], 0, "to", uncalled, NULL, &backup, sizeof backup));
+        ANSWERS(no, forrest_backup_prune(wrong[at], FORREST_KEEP_NEWEST, 1, &pruned, sizeof pruned));
+        CHECK(backup.id == 0 && backup.damage == NULL && pruned.backups == 0 && pruned.bytes == 0);
+    }
+    ANSWERS(FORREST_IO, forrest_backup_list(none, unseen_backup, NULL));
+    ANSWERS(FORREST_IO, forrest_backup_verify(none, 7, uncalled, NULL, &backup, sizeof backup));
+    ANSWERS(FORREST_IO, forrest_backup_restore(none, 7, "to", uncalled, NULL, &backup, sizeof backup));
+    ANSWERS(FORREST_IO, forrest_backup_prune(none, FORREST_KEEP_SINCE, UINT64_MAX, &pruned, sizeof pruned));
+    ANSWERS(no, forrest_backup_list(none, NULL, NULL));
+    ANSWERS(no, forrest_backup_verify(none, 0, uncalled, NULL, NULL, 0));
+    ANSWERS(no, forrest_backup_restore(none, 0, NULL, uncalled, NULL, &backup, sizeof backup));
+    ANSWERS(no, forrest_backup_prune(none, 2, 1, &pruned, sizeof pruned));
+    ANSWERS(no, forrest_backup_prune(none, FORREST_KEEP_NEWEST, 1, NULL, 0));
+}
+
 /* Every function refuses these handles. The batch and the options object are valid, so that only the handle is refused. */
 static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *batch, forrest_options *options) {
     forrest_db *made = JUNK;
@@ -141,6 +174,8 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_write_with(db, wrong->batch, FORREST_DURABILITY_DEFAULT));
     ANSWERS(no, forrest_sync(wrong->db));
     ANSWERS(no, forrest_checkpoint(wrong->db, "/nowhere/at/all"));
+    forrest_backup backup;
+    ANSWERS(no, forrest_backup_create(wrong->db, "/nowhere/at/all", true, uncalled, NULL, &backup, sizeof backup));
     ANSWERS(no, forrest_metrics(wrong->db, &memory, &length));
     ANSWERS(no, forrest_verify(wrong->db));
     ANSWERS(no, forrest_compact(wrong->db));
@@ -460,6 +495,7 @@ int main(int argc, char **argv) {
     }
     wrong_handles(argv[1]);
     salvaging_nothing(argv[1]);
+    backups_of_nothing(argv[1]);
     closing_in_any_order(argv[1]);
     several_threads(argv[1]);
     after_fork(argv[1]);

@@ -755,6 +755,81 @@ static void moving_the_log(void) {
     CHECK(system(command) == 0);
 }
 
+struct listed {
+    uint64_t ids[4];
+    size_t count, damaged, most;
+};
+
+static bool list_backup(void *context, const forrest_backup *backup) {
+    struct listed *const listed = context;
+    CHECK(listed->count < listed->most);
+    listed->ids[listed->count++] = backup->id;
+    listed->damaged += backup->damage != NULL && strlen(backup->damage) > 10 && backup->bytes == 0;
+    return listed->count < listed->most;
+}
+
+/* A store has two backups. They are listed, verified, restored and removed; damage is found. */
+static void backing_up(void) {
+    char directory[] = "/tmp/forrest-backup-XXXXXX", command[200];
+    CHECK(mkdtemp(directory) != NULL);
+    char store[sizeof directory + 8], backups[sizeof store], to[sizeof store];
+    snprintf(store, sizeof store, "%s/store", directory);
+    snprintf(backups, sizeof backups, "%s/all", directory);
+    snprintf(to, sizeof to, "%s/to", directory);
+    forrest_db *db;
+    forrest_backup first, second, backup;
+    int left = 1;
+    ANSWERS(FORREST_OK, forrest_open(store, &db));
+    ANSWERS(FORREST_OK, forrest_set(db, T("oak"), T("Quercus")));
+    ANSWERS(FORREST_OK, forrest_compact(db));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_backup_create(db, store, false, NULL, NULL, &first, sizeof first));
+    ANSWERS(FORREST_BUSY, forrest_backup_create(db, backups, false, count_down, &left, &first, sizeof first));
+    CHECK(left == 0 && first.id == 0);
+    ANSWERS(FORREST_OK, forrest_backup_create(db, backups, false, NULL, NULL, &first, sizeof first));
+    CHECK(first.id > 0 && first.time_ms > 1500000000000 && first.new_bytes <= first.bytes && first.files > 0);
+    ANSWERS(FORREST_OK, forrest_set(db, T("yew"), T("Taxus")));
+    memset(&second, 0x77, sizeof second);
+    /* A program that knows only the first field. */
+    ANSWERS(FORREST_OK, forrest_backup_create(db, backups, false, NULL, NULL, &second, sizeof second.id));
+    CHECK(second.id > first.id && second.bytes == 0x7777777777777777);
+    ANSWERS(FORREST_OK, forrest_close(db));
+
+    struct listed listed = {{0}, 0, 0, 4};
+    ANSWERS(FORREST_OK, forrest_backup_list(backups, list_backup, &listed));
+    CHECK(listed.count == 2 && listed.ids[0] == first.id && listed.ids[1] == second.id && listed.damaged == 0);
+    listed = (struct listed){{0}, 0, 0, 1};
+    ANSWERS(FORREST_OK, forrest_backup_list(backups, list_backup, &listed));
+    CHECK(listed.count == 1);
+    ANSWERS(FORREST_OK, forrest_backup_verify(backups, 0, NULL, NULL, &backup, sizeof backup));
+    CHECK(backup.id == second.id);
+    left = 1;
+    ANSWERS(FORREST_BUSY, forrest_backup_verify(backups, 0, count_down, &left, &backup, sizeof backup));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_backup_verify(backups, 77, NULL, NULL, &backup, sizeof backup));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_backup_restore(backups, 0, store, NULL, NULL, &backup, sizeof backup));
+    ANSWERS(FORREST_OK, forrest_backup_restore(backups, first.id, to, NULL, NULL, &backup, sizeof backup));
+    CHECK(pairs_of(to) == 1 && backup.bytes == first.bytes);
+    ANSWERS(FORREST_OK, forrest_open(to, &db));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_backup_create(db, backups, false, NULL, NULL, &backup, sizeof backup));
+    ANSWERS(FORREST_OK, forrest_backup_create(db, backups, true, NULL, NULL, &backup, sizeof backup));
+    ANSWERS(FORREST_OK, forrest_close(db));
+
+    forrest_pruned pruned;
+    ANSWERS(FORREST_OK, forrest_backup_prune(backups, FORREST_KEEP_SINCE, first.time_ms, &pruned, sizeof pruned));
+    CHECK(pruned.backups == 0);
+    ANSWERS(FORREST_OK, forrest_backup_prune(backups, FORREST_KEEP_NEWEST, 2, &pruned, sizeof pruned));
+    CHECK(pruned.backups == 1 && pruned.bytes > 0);
+    ANSWERS(FORREST_OK, forrest_backup_prune(backups, FORREST_KEEP_SINCE, UINT64_MAX, &pruned, sizeof pruned));
+    CHECK(pruned.backups == 1);
+    snprintf(command, sizeof command, "for file in %s/*.copy; do printf x >$file; done", backups);
+    CHECK(system(command) == 0);
+    ANSWERS(FORREST_CORRUPT, forrest_backup_verify(backups, 0, NULL, NULL, &backup, sizeof backup));
+    listed = (struct listed){{0}, 0, 0, 4};
+    ANSWERS(FORREST_OK, forrest_backup_list(backups, list_backup, &listed));
+    CHECK(listed.count == 1 && listed.damaged == 1);
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    CHECK(system(command) == 0);
+}
+
 /* A store is salvaged when it is whole, when a table is damaged, and when its log is missing. */
 static void salvaging(void) {
     enum { KEYS = 3000 };
@@ -860,6 +935,7 @@ int main(int argc, char **argv) {
     keyspaces(db);
     snapshots(db);
     the_store_as_a_whole(db);
+    backing_up();
     salvaging();
     moving_the_log();
     ANSWERS(FORREST_OK, forrest_close(db));

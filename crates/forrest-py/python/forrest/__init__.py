@@ -19,6 +19,7 @@ from os import PathLike
 from typing import Literal, NamedTuple, TypeVar
 
 from . import _forrest, codecs
+from ._backup import Backup, Pruned, backups, made, prune, restore, verify_backup
 from ._errors import (
     BusyError,
     ConditionFailedError,
@@ -40,6 +41,7 @@ from ._typed import TypedKeyspace, TypedView
 from .codecs import Codec
 
 __all__ = [
+    "Backup",
     "Batch",
     "BusyError",
     "Change",
@@ -57,6 +59,7 @@ __all__ = [
     "LimitError",
     "Loss",
     "OutOfSpaceError",
+    "Pruned",
     "Range",
     "Salvaged",
     "Snapshot",
@@ -68,10 +71,14 @@ __all__ = [
     "UnsupportedError",
     "View",
     "__version__",
+    "backups",
     "codecs",
     "move_log",
     "open",
+    "prune",
+    "restore",
     "salvage",
+    "verify_backup",
 ]
 
 _K = TypeVar("_K")
@@ -247,6 +254,25 @@ class Db(_forrest.Db, Keyspace):
     def snapshot(self) -> Snapshot:
         """Takes a snapshot: one state of all keyspaces, to read while the store changes. It copies nothing."""
         return Snapshot(self)
+
+    def backup(
+        self,
+        directory: str | PathLike[str],
+        /,
+        *,
+        other_store: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Backup:
+        """Adds a backup of the store, as it is at one moment of this call, to a directory of backups.
+
+        The directory is made if it is missing; its parent must exist. Put it on another device. Only what no earlier backup
+        there has is copied. Other threads do not wait meanwhile. If the newest backup there is of another directory, the
+        call fails, unless `other_store` is true. `progress` is as for salvage(). When this returns, the backup survives
+        power loss. A call that fails leaves the earlier backups whole. It raises InvalidArgumentError if the directory has
+        other files, or backups of another store; BusyError if somebody else changes it, or if `progress` returned False;
+        CorruptError if a table of the store is damaged; UnsupportedError if the home has no backups; OutOfSpaceError; IoError.
+        """
+        return made(self._backup(directory, other_store, progress))
 
 
 class Loss(NamedTuple):

@@ -10,8 +10,9 @@ from typing_extensions import Buffer, disjoint_base
 
 __version__: Final[str]
 
-__all__ = ["Batch", "Change", "Changes", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "TransactionRange", "View", "__version__", "get_rows", "move_log", "put_rows", "salvage", "scan_rows"]
+__all__ = ["Batch", "Change", "Changes", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "TransactionRange", "View", "__version__", "backups", "get_rows", "move_log", "prune", "put_rows", "restore", "salvage", "scan_rows", "verify_backup"]
 
+_Made = tuple[int, int, int, int, int, str | None]
 _T = TypeVar("_T")
 _Item = TypeVar("_Item", covariant=True)
 
@@ -144,6 +145,13 @@ class Db(Keyspace):
     ) -> Changes: ...
     def sync(self) -> None: ...
     def checkpoint(self, path: str | PathLike[str], /) -> None: ...
+    def _backup(
+        self,
+        directory: str | PathLike[str],
+        other_store: bool,
+        go_on: Callable[[int, int], object] | None,
+        /,
+    ) -> _Made: ...
     def verify(self) -> None: ...
     def compact(self) -> None: ...
     def flush(self) -> None: ...
@@ -314,6 +322,23 @@ class Range(Generic[_Item]):
     def __class_getitem__(cls, key: Any) -> GenericAlias: ...
     def __reduce__(self) -> str: ...
 
+def backups(directory: str | PathLike[str], /) -> list[_Made]: ...
+def restore(
+    directory: str | PathLike[str],
+    target: str | PathLike[str],
+    id: int | None,
+    go_on: Callable[[int, int], object] | None,
+    /,
+) -> _Made: ...
+def verify_backup(
+    directory: str | PathLike[str],
+    id: int | None,
+    go_on: Callable[[int, int], object] | None,
+    /,
+) -> _Made: ...
+def prune(
+    directory: str | PathLike[str], newest: int | None, since: int | None, /
+) -> tuple[list[int], int]: ...
 def move_log(store: str | PathLike[str], to: str | PathLike[str] | None, /) -> None: ...
 def salvage(
     source: str | PathLike[str],

@@ -115,6 +115,7 @@ metrics and events               no
 approximate counts               yes
 changes as a stream              no
 merge operators                  yes
+backups                          no
 "
     );
 }

@@ -288,6 +288,83 @@ fn any_io_of_a_backup_may_fail() {
     failures(seeds(1, 3));
 }
 
+/// A prune fails at each I/O in each way: what is listed then is whole, and the next prune removes the rest.
+#[test]
+fn any_io_of_a_prune_may_fail() {
+    let Made { options, into, backups, .. } = made(4, 24, 9);
+    let newest = &backups[backups.len() - 1..];
+    for io in 0.. {
+        let mut ended = true;
+        for kind in FAILURES {
+            let what = format!("{kind:?} at I/O {io} of a prune");
+            let disk = into.kill();
+            disk.fail(Fault { at: io, times: Times::Once, kind });
+            let done = prune_in(Arc::new(disk.clone()), Keep::Newest(1));
+            ended &= done.is_ok();
+            disk.heal();
+            for disk in disk.crash_states(1, io).chain([disk.clone()]) {
+                let listed = list(Arc::new(disk.clone())).expect("they are listed");
+                let there = backups.iter().filter(|(id, _)| listed.iter().any(|backup| backup.id == *id));
+                let there: Vec<_> = there.cloned().collect();
+                assert!(there.len() == listed.len() && there.ends_with(newest), "{what}");
+                check(&disk, &there, &options, &what);
+                let pruned = prune_in(Arc::new(disk.clone()), Keep::Newest(1));
+                pruned.unwrap_or_else(|error| panic!("{what}: {error}"));
+                check_nothing_left(&disk, &what);
+                check(&disk, newest, &options, &what);
+            }
+        }
+        if ended && io > ios_of_a_prune(&into) {
+            return;
+        }
+    }
+}
+
+fn ios_of_a_prune(into: &Simulated) -> u64 {
+    let copy = into.kill();
+    prune_in(Arc::new(copy.clone()), Keep::Newest(1)).expect("it works");
+    copy.ios()
+}
+
+/// A restore fails at each I/O on both sides in each way, or the power is cut: the new store is whole, or there is an
+/// error, and the backups stay.
+#[test]
+fn any_io_of_a_restore_may_fail() {
+    let Made { options, into, backups, .. } = made(3, 24, 9);
+    let (id, expected) = &backups[backups.len() - 1];
+    let (from, to) = (into.kill(), Simulated::new());
+    restore_into(&from, Some(*id), to.clone(), &mut on).expect("it works");
+    let mut found = 0;
+    for (of_backup, count) in [(true, from.ios()), (false, to.ios())] {
+        for io in 0..count {
+            for kind in FAILURES {
+                let what = format!("{kind:?} at I/O {io}, of the backup: {of_backup}");
+                let (from, to) = (into.kill(), Simulated::new());
+                let failing = if of_backup { &from } else { &to };
+                failing.fail(Fault { at: io, times: Times::Once, kind });
+                match restore_into(&from, Some(*id), to.clone(), &mut on) {
+                    Ok(_) => {
+                        to.heal();
+                        for to in to.crash_states(1, io) {
+                            let world =
+                                World::open(&to, &options).unwrap_or_else(|error| panic!("{what}: {error}"));
+                            assert_eq!(&world.content().expect("it is read"), expected, "{what}");
+                        }
+                    }
+                    Err(error) => {
+                        let kinds = [ErrorKind::Io, ErrorKind::OutOfSpace, ErrorKind::Corrupt];
+                        assert!(kinds.contains(&error.kind()), "{what}: {error}");
+                        found += 1;
+                    }
+                }
+                from.heal();
+                check(&from, &backups[backups.len() - 1..], &options, &what);
+            }
+        }
+    }
+    assert!(found > 0, "no failure was reported");
+}
+
 /// A bit of every byte of every file, and files that are missing or cut off: what a backup needs is reported, and never
 /// restored.
 #[test]
