@@ -33,6 +33,15 @@ pub enum What {
         /// Its value.
         value: Vec<u8>,
     },
+    /// The key has this value until a time. That the time has come is no change.
+    SetUntil {
+        /// The key.
+        key: Vec<u8>,
+        /// Its value.
+        value: Vec<u8>,
+        /// The milliseconds since 1970 from which on the value is not there.
+        expires_ms: u64,
+    },
     /// The key is not there.
     Delete {
         /// The key.

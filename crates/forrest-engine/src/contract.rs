@@ -17,6 +17,7 @@ use crate::stats::{Approximate, Capabilities, Stats};
 use forrest_index::{Direction, Value};
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
+use std::time::Duration;
 
 /// An open store.
 pub trait Store: Clone + Send + Sync + 'static {
@@ -209,6 +210,20 @@ pub trait Keyspace: Clone + Send + Sync + 'static {
         )))
     }
 
+    /// The time to live of values that are set without one.
+    fn ttl(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Changes that. Values that are there keep their time. Durable when it returns.
+    ///
+    /// # Errors
+    /// `Unsupported` if the engine has none; `InvalidArgument` if the keyspace was dropped, or for no time at all;
+    /// `Io`, `OutOfSpace`, `Stopped`.
+    fn set_ttl(&self, ttl: Option<Duration>) -> Result<()> {
+        if ttl.is_none() { Ok(()) } else { Err(no_expiry()) }
+    }
+
     /// Applies one operation, with the durability of the store.
     ///
     /// # Errors
@@ -304,6 +319,15 @@ pub trait View: Clone + Send + Sync + 'static {
     /// # Errors
     /// See [`View`].
     fn contains(&self, key: &[u8]) -> Result<bool>;
+
+    /// When the value of a key expires, in milliseconds since 1970; `Some(None)` if it does not, and `None` if the key
+    /// is not there.
+    ///
+    /// # Errors
+    /// See [`View`].
+    fn expires_ms(&self, key: &[u8]) -> Result<Option<Option<u64>>> {
+        Ok(self.contains(key)?.then_some(None))
+    }
 
     /// The number of keys in a range.
     ///
@@ -460,4 +484,10 @@ impl<V: View> Snapshot for NoSnapshot<V> {
     fn keyspaces(&self) -> Vec<String> {
         match self.0 {}
     }
+}
+
+/// The error of a home without values that expire.
+#[cold]
+pub fn no_expiry() -> Error {
+    Error::unsupported("a value that expires in this home: only stores on disk have them")
 }

@@ -9,6 +9,7 @@
 //! | changes.rs | [`Change`], [`Changes`]: what has happened to a store |
 //! | ingest.rs | [`Ingest`]: many sorted pairs, which a keyspace gets at one instant |
 //! | chunk.rs | [`Chunk`]: the pairs that one refill of an iteration brings |
+//! | filter.rs | [`Filter`]: which values stay when tables are written |
 //! | line.rs | the text form of operations |
 //! | merge.rs | [`MergeOperator`]: how operands become part of values |
 //! | op.rs | [`Op`], [`Outcome`]: the alphabet of changes, and what each does to a key |
@@ -34,6 +35,7 @@ pub mod chunk;
 pub mod conformance;
 mod contract;
 pub mod error;
+mod filter;
 pub mod ingest;
 pub mod line;
 pub mod merge;
@@ -47,13 +49,14 @@ pub mod stats;
 pub use bounds::{KeyBounds, KeyRange, prefix_end};
 pub use changes::{Change, Changes, What};
 pub use chunk::{Chunk, Filled, Goto};
-pub use contract::{Cursor, Keyspace, NoSnapshot, Snapshot, Store, View, one_by_one};
+pub use contract::{Cursor, Keyspace, NoSnapshot, Snapshot, Store, View, no_expiry, one_by_one};
 pub use error::{Error, ErrorKind, Result};
+pub use filter::{Filter, Verdict};
 pub use forrest_index::{Direction, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use ingest::Ingest;
 pub use merge::MergeOperator;
 pub use metrics::{Event, Job, Listener, Metrics, Waits, Work};
-pub use op::{Effect, Op, Outcome, Swap, Written, half_open};
+pub use op::{Effect, Expires, Op, Outcome, Swap, Written, half_open};
 pub use options::{
     Compression, DEFAULT_KEYSPACE, Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, Numa, OptionChanges,
     Options, Pages,

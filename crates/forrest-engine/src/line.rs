@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! set KEY VALUE
+//! set-for KEY VALUE MS                  a time to live in milliseconds
+//! set-until KEY VALUE MS                milliseconds since 1970
 //! delete KEY
 //! add KEY DELTA                         a decimal integer of 64 bits
 //! merge KEY OPERAND
@@ -19,9 +21,9 @@
 //!
 //! Output is ASCII and printable Unicode only, and parses to the same operation.
 
-use crate::Op;
 use crate::error::Error;
 use crate::pairs::{self, Pairs};
+use crate::{Expires, Op};
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
@@ -364,6 +366,14 @@ fn op_after(verb: &Word, mut words: Words<'_>) -> Result<Op, ParseError> {
             let delta = number.ok_or_else(|| delta.unexpected("a decimal integer of 64 bits"))?;
             Op::Add { key, delta }
         }
+        b"set-for" | b"set-until" => {
+            let (key, value) = (words.next("a key")?.bytes, words.next("a value")?.bytes);
+            let ms = words.next("milliseconds")?;
+            let number = str::from_utf8(&ms.bytes).ok().and_then(|text| text.parse().ok());
+            let ms = number.ok_or_else(|| ms.unexpected("a number of milliseconds"))?;
+            let expires = if verb.bytes == b"set-for" { Expires::In(ms) } else { Expires::At(ms) };
+            Op::SetUntil { key, value, expires }
+        }
         b"merge" => Op::Merge { key: words.next("a key")?.bytes, operand: words.next("an operand")?.bytes },
         b"compare-and-swap" => Op::CompareAndSwap {
             key: words.next("a key")?.bytes,
@@ -384,7 +394,7 @@ fn op_after(verb: &Word, mut words: Words<'_>) -> Result<Op, ParseError> {
             Op::CompareRange { start, end, pairs }
         }
         _ => {
-            let all = "set, delete, add, merge, compare-and-swap, delete-range or compare-range";
+            let all = "set, set-for, set-until, delete, add, merge, compare-and-swap, delete-range or compare-range";
             return Err(verb.unexpected(all));
         }
     };
@@ -396,6 +406,13 @@ impl<B: AsRef<[u8]>> fmt::Display for Op<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.borrowed() {
             Op::Set { key, value } => write!(f, "set {} {}", quote(key), quote(value)),
+            Op::SetUntil { key, value, expires } => {
+                let (verb, ms) = match expires {
+                    Expires::In(ms) => ("set-for", ms),
+                    Expires::At(ms) => ("set-until", ms),
+                };
+                write!(f, "{verb} {} {} {ms}", quote(key), quote(value))
+            }
             Op::Delete { key } => write!(f, "delete {}", quote(key)),
             Op::Add { key, delta } => write!(f, "add {} {delta}", quote(key)),
             Op::Merge { key, operand } => write!(f, "merge {} {}", quote(key), quote(operand)),

@@ -240,7 +240,9 @@ pub fn combined(
 pub fn check(operator: &dyn MergeOperator, op: &Op<&[u8]>) -> Result<()> {
     match *op {
         Op::Merge { operand, .. } => call(operator, || operator.check_operand(operand))?,
-        Op::Set { value, .. } | Op::CompareAndSwap { new: Some(value), .. } => check_stored(operator, value),
+        Op::Set { value, .. } | Op::SetUntil { value, .. } | Op::CompareAndSwap { new: Some(value), .. } => {
+            check_stored(operator, value)
+        }
         _ => Ok(()),
     }
 }

@@ -10,8 +10,48 @@ use crate::pairs::{self, Comparison, Pairs};
 use crate::{KeyRange, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 use std::borrow::Cow;
 use std::ops::{Bound, ControlFlow};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use forrest_index::Effect;
+
+/// When a value expires.
+///
+/// ```
+/// use forrest::{Expires, Op};
+/// use std::time::Duration;
+///
+/// assert_eq!(Expires::after(Duration::from_secs(5)), Expires::In(5000));
+/// let op = Op::SetUntil { key: "seat 7", value: "held", expires: Expires::In(5000) };
+/// assert_eq!(op.to_string(), "set-for \"seat 7\" held 5000");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Expires {
+    /// At this time, in milliseconds since 1970. 0 counts as 1.
+    At(u64),
+    /// This number of milliseconds after the change is made.
+    In(u64),
+}
+
+impl Expires {
+    /// After a time to live, which is rounded up to milliseconds.
+    pub fn after(ttl: Duration) -> Expires {
+        Expires::In(u64::try_from(ttl.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
+    }
+
+    /// At a time.
+    pub fn at(time: SystemTime) -> Expires {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Expires::At(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// The time, in milliseconds since 1970, for a change that is made now. It is not 0.
+    pub fn at_ms(self, now_ms: impl FnOnce() -> u64) -> u64 {
+        match self {
+            Expires::At(ms) => ms.max(1),
+            Expires::In(ms) => now_ms().saturating_add(ms).max(1),
+        }
+    }
+}
 
 /// A change. `B` holds the bytes: `Op` owns them, `Op<&[u8]>` borrows them.
 ///
@@ -32,6 +72,15 @@ pub enum Op<B = Vec<u8>> {
         key: B,
         /// Its new value.
         value: B,
+    },
+    /// Map a key to a value that is there until a time.
+    SetUntil {
+        /// The key.
+        key: B,
+        /// Its new value.
+        value: B,
+        /// That time.
+        expires: Expires,
     },
     /// Remove a key.
     Delete {
@@ -92,7 +141,7 @@ pub enum Op<B = Vec<u8>> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Of [`Op::Set`].
+    /// Of [`Op::Set`] and [`Op::SetUntil`].
     Set,
     /// Of [`Op::Delete`]: whether the key was there.
     Deleted(bool),
@@ -212,6 +261,9 @@ impl<B> Op<B> {
     pub fn map<'a, C>(&'a self, mut convert: impl FnMut(&'a B) -> C) -> Op<C> {
         match self {
             Op::Set { key, value } => Op::Set { key: convert(key), value: convert(value) },
+            Op::SetUntil { key, value, expires } => {
+                Op::SetUntil { key: convert(key), value: convert(value), expires: *expires }
+            }
             Op::Delete { key } => Op::Delete { key: convert(key) },
             Op::Add { key, delta } => Op::Add { key: convert(key), delta: *delta },
             Op::Merge { key, operand } => Op::Merge { key: convert(key), operand: convert(operand) },
@@ -315,7 +367,7 @@ impl<'v> Op<&'v [u8]> {
     pub fn key(&self) -> &'v [u8] {
         match *self {
             Op::Set { key, .. } | Op::Delete { key } | Op::Add { key, .. } => key,
-            Op::CompareAndSwap { key, .. } | Op::Merge { key, .. } => key,
+            Op::CompareAndSwap { key, .. } | Op::Merge { key, .. } | Op::SetUntil { key, .. } => key,
             Op::DeleteRange { start, .. } | Op::CompareRange { start, .. } => start,
         }
     }
@@ -335,7 +387,9 @@ impl<'v> Op<&'v [u8]> {
     pub fn check(&self) -> Result<()> {
         check_key(self.key())?;
         match *self {
-            Op::Set { value, .. } | Op::Merge { operand: value, .. } => check_value(value),
+            Op::Set { value, .. } | Op::SetUntil { value, .. } | Op::Merge { operand: value, .. } => {
+                check_value(value)
+            }
             Op::CompareAndSwap { expected, new, .. } => {
                 expected.into_iter().chain(new).try_for_each(check_value)
             }
@@ -368,7 +422,10 @@ impl<'v> Op<&'v [u8]> {
     /// ```
     pub fn resolve(&self, old: Option<&[u8]>) -> Result<(Effect<'v>, Outcome)> {
         let done = match *self {
-            Op::Set { value, .. } => (Effect::Put(Cow::Borrowed(value)), Outcome::Set),
+            // That it expires is the engine's to remember.
+            Op::Set { value, .. } | Op::SetUntil { value, .. } => {
+                (Effect::Put(Cow::Borrowed(value)), Outcome::Set)
+            }
             Op::Delete { .. } => (Effect::Remove, Outcome::Deleted(old.is_some())),
             Op::Add { delta, .. } => {
                 let sum = counter(old)?

@@ -3,6 +3,7 @@
 //! Users set the options with the builder of the crate `forrest`, whose methods document them.
 
 use crate::error::{Error, Result};
+use crate::filter::Filter;
 use crate::merge::Operators;
 use crate::metrics::Listener;
 use std::fmt;
@@ -137,6 +138,8 @@ pub struct Options {
     pub mode: u32,
     /// The merge operators that keyspaces may have.
     pub operators: Operators,
+    /// The function that decides which values stay when tables are written.
+    pub filter: Option<Filter>,
     /// The function to which flushes, merges, stalls and failures are reported.
     pub listener: Option<Listener>,
 }
@@ -199,6 +202,7 @@ impl Default for Options {
             read_only: false,
             mode: DEFAULT_MODE,
             operators: Operators::default(),
+            filter: None,
             listener: None,
         }
     }

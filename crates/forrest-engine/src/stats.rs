@@ -179,11 +179,13 @@ pub enum Capability {
     Merge,
     /// `Db::backup`.
     Backup,
+    /// `Keyspace::set_with_ttl`.
+    Ttl,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Capability; 18] = [
+    pub const ALL: [Capability; 19] = [
         Capability::Iteration,
         Capability::Batches,
         Capability::Snapshots,
@@ -202,6 +204,7 @@ impl Capability {
         Capability::Changes,
         Capability::Merge,
         Capability::Backup,
+        Capability::Ttl,
     ];
 
     /// Its description in words.
@@ -225,6 +228,7 @@ impl Capability {
             Capability::Changes => "changes as a stream",
             Capability::Merge => "merge operators",
             Capability::Backup => "backups",
+            Capability::Ttl => "values that expire",
         }
     }
 }

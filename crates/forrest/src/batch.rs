@@ -1,8 +1,9 @@
 //! [`WriteBatch`]: changes that are applied together or not at all.
 
 use crate::keyspace::Keyspace;
-use forrest_engine::{Error, KeyRange, Op, Result, pairs};
+use forrest_engine::{Error, Expires, KeyRange, Op, Result, pairs};
 use std::ops::Range;
+use std::time::Duration;
 
 /// Changes, in order, that [`Db::write`](crate::Db::write) applies at one instant: every reader sees all of
 /// them or none. Later changes see earlier ones. If one fails, nothing is changed.
@@ -123,6 +124,18 @@ impl WriteBatch {
     /// ```
     pub fn set(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut WriteBatch {
         self.on_default().set(key, value);
+        self
+    }
+
+    /// Adds an operation that sets a value for a time to live, which begins when the batch is applied, like
+    /// [`Keyspace::set_with_ttl`].
+    pub fn set_with_ttl(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> &mut WriteBatch {
+        self.on_default().set_with_ttl(key, value, ttl);
         self
     }
 
@@ -299,6 +312,17 @@ impl On<'_> {
     /// Adds an operation that sets the value of a key.
     pub fn set(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
         self.push(Op::Set { key: key.as_ref(), value: value.as_ref() })
+    }
+
+    /// Adds an operation that sets a value for a time to live, which begins when the batch is applied.
+    pub fn set_with_ttl(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> &mut Self {
+        let expires = Expires::after(ttl);
+        self.push(Op::SetUntil { key: key.as_ref(), value: value.as_ref(), expires })
     }
 
     /// Adds an operation that removes a key.

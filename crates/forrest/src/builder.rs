@@ -3,7 +3,7 @@
 //! Each option documents its unit, its default, its limit and its purpose.
 
 use forrest_engine::options::{DEFAULT_CACHE_BYTES, DEFAULT_MEMORY_BYTES_MAX, DEFAULT_MEMTABLE_BYTES};
-use forrest_engine::{Compression, Durability, Event, Listener, Numa, Options, Pages};
+use forrest_engine::{Compression, Durability, Event, Filter, Listener, Numa, Options, Pages, Verdict};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -354,6 +354,44 @@ impl Builder {
     /// ```
     pub fn open_files(mut self, files: usize) -> Builder {
         self.options.open_files = Some(files);
+        self
+    }
+
+    /// Gives a store on disk a function that decides which values stay: it is called with the name of the keyspace, a
+    /// key and its value, and keeps, drops or replaces the value.
+    ///
+    /// It is called when tables are written: for each value of a memtable that becomes a table, and for each value of
+    /// tables that are merged, so any number of times for one value, and for none at a certain time. Until then reads
+    /// return the value, and [`Db::compact`](crate::Db::compact) ends with all values decided. Only newest values are
+    /// asked about, and none that has expired. The background threads of the store call it, several at once, and those
+    /// that call [`flush`](crate::Db::flush) and `compact`. They hold locks, so it must not use the store, and changes
+    /// wait while it runs. If it panics, the value stays, and so it does if its replacement does not fit the keyspace.
+    ///
+    /// Snapshots and iterators keep what they see. What it drops or replaces is no change: the stream of changes does
+    /// not have it, and after a crash it may be there again until the next time. Stores elsewhere do not call it.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::{Db, Verdict};
+    ///
+    /// let drafts = |_keyspace: &str, key: &[u8], _value: &[u8]| match key {
+    ///     [b'~', ..] => Verdict::Drop,
+    ///     _ => Verdict::Keep,
+    /// };
+    /// let db = Db::builder().compaction_filter(drafts).open(path)?;
+    /// db.set("~oak", "a draft")?;
+    /// db.set("oak", "Quercus robur")?;
+    /// db.compact()?;
+    /// assert!(db.contains("oak")? && !db.contains("~oak")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compaction_filter(
+        mut self,
+        decide: impl Fn(&str, &[u8], &[u8]) -> Verdict + Send + Sync + 'static,
+    ) -> Builder {
+        self.options.filter = Some(Filter::new(decide));
         self
     }
 

@@ -22,8 +22,8 @@ use forrest_engine::op::check_value;
 use forrest_engine::pairs::PAIR_BYTES;
 use forrest_engine::spans::{Span, Spans, bounds, earlier, is_empty};
 use forrest_engine::{
-    Effect, Error, ErrorKind, KeyRange, Keyspace as _, MAX_KEYSPACE_NAME_BYTES, MAX_VALUE_BYTES, Op, Result,
-    Value, half_open,
+    Effect, Error, ErrorKind, Expires, KeyRange, Keyspace as _, MAX_KEYSPACE_NAME_BYTES, MAX_VALUE_BYTES, Op,
+    Result, Value, half_open,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -65,6 +65,8 @@ pub struct Draft {
 #[derive(Clone)]
 enum Write {
     Put(Value),
+    /// Puts a value that expires.
+    PutUntil(Value, Expires),
     Delete,
     /// Adds to what the store has then.
     Add(i64),
@@ -162,7 +164,7 @@ fn plus(a: Cost, b: Cost) -> Cost {
 /// What a key with a change counts.
 fn cost(key: &[u8], write: &Write) -> Cost {
     let bytes = match write {
-        Write::Put(value) => value.len(),
+        Write::Put(value) | Write::PutUntil(value, _) => value.len(),
         Write::Merge(operands) => operands.iter().map(|operand| operand.len()).sum(),
         Write::Delete | Write::Add(_) => 0,
     };
@@ -219,7 +221,7 @@ impl Draft {
     pub fn get(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let key = key.as_ref();
         let added = match self.writes.get(key) {
-            Some(Write::Put(value)) => return Ok(Some(value.clone())),
+            Some(Write::Put(value) | Write::PutUntil(value, _)) => return Ok(Some(value.clone())),
             Some(Write::Delete) => return Ok(None),
             Some(write) => Some(write.clone()),
             None if self.deleted.contains(key) => return Ok(None),
@@ -424,6 +426,22 @@ impl Draft {
         self.write(key, Some(Write::Put(value.into())))
     }
 
+    /// Sets the value of a key for a time to live, which begins with the commit. Until then this transaction reads the
+    /// value. See [`Keyspace::set_with_ttl`](crate::Keyspace::set_with_ttl).
+    ///
+    /// # Errors
+    /// As [`set`](Draft::set).
+    pub fn set_with_ttl(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        let (key, value, expires) = (key.as_ref(), value.as_ref(), Expires::after(ttl));
+        Op::SetUntil { key, value, expires }.check()?;
+        self.write(key, Some(Write::PutUntil(value.into(), expires)))
+    }
+
     /// Removes a key, if it exists.
     ///
     /// ```
@@ -501,7 +519,7 @@ impl Draft {
             self.get(key)?;
         }
         let new = match self.writes.get(key) {
-            Some(Write::Put(value)) => Write::Put(sum(Some(value), delta)?),
+            Some(Write::Put(value) | Write::PutUntil(value, _)) => Write::Put(sum(Some(value), delta)?),
             Some(Write::Merge(_)) => unreachable!("it was merged when it was read"),
             Some(Write::Delete) => Write::Put(sum(None, delta)?),
             Some(Write::Add(before)) => Write::Add(before.checked_add(delta).ok_or_else(|| {
@@ -549,7 +567,9 @@ impl Draft {
         }
         let one = [Value::from(operand)];
         let new = match self.writes.get(key) {
-            Some(Write::Put(value)) => Write::Put(self.merged(key, Some(value), &one)?),
+            Some(Write::Put(value) | Write::PutUntil(value, _)) => {
+                Write::Put(self.merged(key, Some(value), &one)?)
+            }
             Some(Write::Delete) => Write::Put(self.merged(key, None, &one)?),
             Some(Write::Merge(before)) => {
                 let mut operands = before.clone();
@@ -694,13 +714,17 @@ impl Draft {
             while let Some((key, found)) = single.next_if(|(read, _)| *read < key) {
                 batch.expect(key, found.as_deref());
             }
-            if write.changes_stored()
+            if write.is_compared_apart()
                 && let Some((key, found)) = single.next_if(|(read, _)| *read == key)
             {
                 batch.expect(key, found.as_deref());
             }
             let new = match write {
                 Write::Put(value) => Some(&value[..]),
+                Write::PutUntil(value, expires) => {
+                    batch.push(Op::SetUntil { key: &key[..], value: &value[..], expires: *expires });
+                    continue;
+                }
                 Write::Delete => None,
                 Write::Add(delta) => {
                     batch.add(key, *delta);
@@ -714,7 +738,11 @@ impl Draft {
                 }
             };
             match (single.next_if(|(read, _)| *read == key), new) {
-                (Some((_, found)), new) if found.as_deref() == new => batch.expect(key, new),
+                (Some((_, None)), None) => batch.expect(key, None),
+                // A compare-and-swap would change nothing, and leave the value its expiry.
+                (Some((_, found)), Some(value)) if found.as_deref() == new => {
+                    batch.expect(key, Some(value)).set(key, value)
+                }
                 (Some((_, found)), new) => batch.compare_and_swap(key, found.as_deref(), new),
                 (None, Some(value)) => batch.set(key, value),
                 (None, None) => batch.delete(key),
@@ -891,7 +919,7 @@ impl RangeCursor {
             }
             let until = earlier(draft.deleted.start_after(start), self.end.as_deref());
             let own = draft.writes.range::<[u8], _>(bounds(start, until)).next();
-            let own = own.map(|(key, write)| (key.clone(), write.value(), write.changes_stored()));
+            let own = own.map(|(key, write)| (key.clone(), write.value(), write.is_compared_apart()));
             let until = match &own {
                 Some((key, ..)) => Some(key.clone()),
                 None => until.map(<[u8]>::to_vec),
@@ -1003,7 +1031,7 @@ impl RangeCursor {
                 None => self.start.clone(),
             };
             let own = draft.writes.range::<[u8], _>(bounds(&from, end)).next_back();
-            let own = own.map(|(key, write)| (key.clone(), write.value(), write.changes_stored()));
+            let own = own.map(|(key, write)| (key.clone(), write.value(), write.is_compared_apart()));
             // The least key after the own one; if there is none, no key of the store is after it.
             let after = own.as_ref().map_or(Some(from.clone()), |(key, ..)| successor(key));
             if let Some(after) = &after {
@@ -1082,13 +1110,14 @@ impl Write {
     /// The value that it sets, if that does not depend on the store.
     fn value(&self) -> Option<Value> {
         match self {
-            Write::Put(value) => Some(value.clone()),
+            Write::Put(value) | Write::PutUntil(value, _) => Some(value.clone()),
             Write::Delete | Write::Add(_) | Write::Merge(_) => None,
         }
     }
 
-    fn changes_stored(&self) -> bool {
-        matches!(self, Write::Add(_) | Write::Merge(_))
+    /// Whether what was read is compared by an operation of its own.
+    fn is_compared_apart(&self) -> bool {
+        matches!(self, Write::Add(_) | Write::Merge(_) | Write::PutUntil(..))
     }
 }
 

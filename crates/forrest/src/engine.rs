@@ -9,6 +9,7 @@ use crate::url::Home;
 use forrest_engine::merge::SharedOperator;
 use forrest_engine::{self as contract, *};
 use std::ops::{Bound, ControlFlow};
+use std::time::Duration;
 
 /// Defines the enums. Each line is a home: its name, and the type of its stores.
 macro_rules! homes {
@@ -252,6 +253,18 @@ macro_rules! homes {
                 }
             }
 
+            fn ttl(&self) -> Option<Duration> {
+                match self {
+                    $($(#[$if])* Keyspace::$home(keyspace) => keyspace.ttl(),)+
+                }
+            }
+
+            fn set_ttl(&self, ttl: Option<Duration>) -> Result<()> {
+                match self {
+                    $($(#[$if])* Keyspace::$home(keyspace) => keyspace.set_ttl(ttl),)+
+                }
+            }
+
             fn ingest(&self) -> Result<Box<dyn contract::Ingest>> {
                 match self {
                     $($(#[$if])* Keyspace::$home(keyspace) => keyspace.ingest(),)+
@@ -309,6 +322,12 @@ macro_rules! homes {
             fn contains(&self, key: &[u8]) -> Result<bool> {
                 match self {
                     $($(#[$if])* View::$home(view) => view.contains(key),)+
+                }
+            }
+
+            fn expires_ms(&self, key: &[u8]) -> Result<Option<Option<u64>>> {
+                match self {
+                    $($(#[$if])* View::$home(view) => view.expires_ms(key),)+
                 }
             }
 

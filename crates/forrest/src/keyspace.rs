@@ -6,9 +6,12 @@
 use crate::engine;
 use crate::ingest::Ingest;
 use crate::view::View;
-use forrest_engine::{Compression, KeyRange, Keyspace as _, Op, Outcome, Result, Swap, Value, prefix_end};
+use forrest_engine::{
+    Compression, Expires, KeyRange, Keyspace as _, Op, Outcome, Result, Swap, Value, prefix_end,
+};
 use std::fmt;
 use std::ops::Deref;
+use std::time::Duration;
 
 /// One ordered map of a store. A clone is another handle to it. It dereferences to [`View`], which has the
 /// methods that read.
@@ -92,6 +95,46 @@ impl Keyspace {
     #[inline]
     pub fn set(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.apply(Op::Set { key: key.as_ref(), value: value.as_ref() }).map(drop)
+    }
+
+    /// Sets the value of a key for a time to live, which begins with the change. From then on no read returns the
+    /// value, and its key counts as absent in every operation: a value has expired at the millisecond of its time.
+    /// [`View::expires`](crate::View::expires) returns that time. Every later change of the key decides anew: `set`,
+    /// `add` and the others give it the time to live of the keyspace ([`set_ttl`](Keyspace::set_ttl)), or none. A
+    /// compare-and-swap to the value that is there changes nothing.
+    ///
+    /// **The clock** is the system's wall clock. While a store is open its time never goes back: if the clock is set
+    /// back, it stands still until the clock has caught up, and nothing expires. If the clock is set forward, more
+    /// values have expired at once, for good. If the clock is set back while the store is closed, values that have
+    /// expired may be there again until their time comes once more. A snapshot keeps the time at which it was taken.
+    ///
+    /// **Space.** Flushes and merges of tables leave out what has expired. Tables are merged for that alone once about
+    /// a third of them has, and 24 hours after a value has, within a minute and the time of a merge, while the store is
+    /// open and has been written to. No change of the stream ([`Db::changes`](crate::Db::changes)) says that a value
+    /// has expired.
+    ///
+    /// # Errors
+    /// `Unsupported` in memory and in the kernel ([`Capability::Ttl`](crate::Capability::Ttl)); otherwise as
+    /// [`set`](Keyspace::set).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::Db;
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// let db = Db::open(path)?;
+    /// db.set_with_ttl("session", "ada", Duration::from_secs(600))?;
+    /// assert_eq!(db.get("session")?.unwrap(), "ada");
+    /// assert!(db.expires("session")?.unwrap() > SystemTime::now());
+    /// db.set_with_ttl("gone", "at once", Duration::ZERO)?;
+    /// assert_eq!(db.get("gone")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_with_ttl(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, ttl: Duration) -> Result<()> {
+        let expires = Expires::after(ttl);
+        self.apply(Op::SetUntil { key: key.as_ref(), value: value.as_ref(), expires }).map(drop)
     }
 
     /// Removes a key. Returns true if it existed.
@@ -316,6 +359,39 @@ impl Keyspace {
     /// ```
     pub fn set_compression(&self, compression: Compression) -> Result<()> {
         self.space.set_compression(compression)
+    }
+
+    /// The time to live of values that are set without one.
+    pub fn ttl(&self) -> Option<Duration> {
+        self.space.ttl()
+    }
+
+    /// Chooses the time to live of all values that the keyspace gets from now on without one of their own; `None` if
+    /// they are to stay. Values that are there keep their time. The store remembers the choice; it is durable when the
+    /// call returns. Of a keyspace that was just made, everything before is written to tables first.
+    ///
+    /// # Errors
+    /// `Unsupported` in memory and in the kernel, and in a store that is only read; `InvalidArgument` for zero, and if
+    /// the keyspace was dropped; `Io`; `OutOfSpace`; `Stopped`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::Db;
+    /// use std::time::Duration;
+    ///
+    /// let sessions = Db::open(path)?.keyspace("sessions")?;
+    /// sessions.set_ttl(Some(Duration::from_secs(600)))?;
+    /// sessions.set("ada", "7 trees")?;
+    /// assert!(sessions.expires("ada")?.is_some());
+    /// sessions.set_ttl(None)?;
+    /// sessions.set("bob", "3 trees")?;
+    /// assert!(sessions.expires("bob")?.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_ttl(&self, ttl: Option<Duration>) -> Result<()> {
+        self.space.set_ttl(ttl)
     }
 
     /// The name of the keyspace's merge operator, if it has one.

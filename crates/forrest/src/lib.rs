@@ -112,9 +112,9 @@ pub use forrest_engine::options::{
 };
 pub use forrest_engine::{
     Approximate, Capabilities, Capability, Change, Compression, DEFAULT_KEYSPACE, Durability, Effect, Error,
-    ErrorKind, Event, Job, KeyRange, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES,
-    MergeOperator, Metrics, Numa, Op, Outcome, Pages, Result, Stats, Swap, Value, Waits, What, Work, Written,
-    line, pairs, prefix_end,
+    ErrorKind, Event, Expires, Job, KeyRange, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES,
+    MAX_VALUE_BYTES, MergeOperator, Metrics, Numa, Op, Outcome, Pages, Result, Stats, Swap, Value, Verdict,
+    Waits, What, Work, Written, line, pairs, prefix_end,
 };
 pub use ingest::Ingest;
 pub use keyspace::Keyspace;

@@ -448,6 +448,9 @@ impl MemoryKeyspace {
     #[inline]
     fn decide<'v>(&self, op: Op<&'v [u8]>, old: Option<&[u8]>) -> (Effect<'v>, Result<Outcome>) {
         let resolve = || merge::resolve(self.tree.operator.get(), &op, old, MAX_VALUE_BYTES);
+        if matches!(op, Op::SetUntil { .. }) {
+            return (Effect::Keep, Err(contract::no_expiry()));
+        }
         match self.tree.check().and_then(|()| resolve()) {
             Ok((effect, outcome)) => (effect, Ok(outcome)),
             Err(error) => (Effect::Keep, Err(error)),

@@ -7,6 +7,7 @@ use forrest_engine::op::check_key;
 use forrest_engine::{Approximate, Direction, KeyRange, Result, Value, View as _};
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The reads of one keyspace. A [`Keyspace`](crate::Keyspace) dereferences to the view of its newest state,
 /// and a [`Snapshot`](crate::Snapshot) has views of its state. A function that takes `&View` works on both.
@@ -105,6 +106,18 @@ impl View {
         let key = key.as_ref();
         check_key(key)?;
         self.0.contains(key)
+    }
+
+    /// When the value of a key expires; `None` if it does not, or if there is none. See
+    /// [`Keyspace::set_with_ttl`](crate::Keyspace::set_with_ttl).
+    ///
+    /// # Errors
+    /// As [`get`](View::get).
+    pub fn expires(&self, key: impl AsRef<[u8]>) -> Result<Option<SystemTime>> {
+        let key = key.as_ref();
+        check_key(key)?;
+        let expires_ms = self.0.expires_ms(key)?.flatten();
+        Ok(expires_ms.and_then(|ms| UNIX_EPOCH.checked_add(Duration::from_millis(ms))))
     }
 
     /// Iterates over the pairs of a range in the order of their keys, from either end. [`Range`] documents

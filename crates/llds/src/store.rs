@@ -174,6 +174,7 @@ impl Store {
                 check_key(key)?;
                 expected.into_iter().chain(new).try_for_each(|value| self.check_value(value))
             }
+            Op::SetUntil { .. } => Err(forrest_engine::no_expiry()),
             _ => Err(Error::unsupported(format!("this operation with \"{}\"", self.scheme()))),
         }
     }

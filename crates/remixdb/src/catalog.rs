@@ -4,7 +4,7 @@ use crate::compression;
 use forrest_engine::merge::{Operators, SharedOperator};
 use forrest_engine::{Compression, DEFAULT_KEYSPACE, Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A keyspace, as its handles and the catalogue share it.
@@ -14,6 +14,8 @@ pub(crate) struct Space {
     dropped: AtomicBool,
     /// The number of the compression that was chosen for it, or `NO_CHOICE`.
     compression: AtomicU8,
+    /// The time to live of its values, in milliseconds; 0 if they stay.
+    ttl_ms: AtomicU64,
     /// Its merge operator. Set under the order lock while it is empty, or when the store is opened.
     operator: OnceLock<SharedOperator>,
 }
@@ -53,6 +55,18 @@ impl Space {
     pub(crate) fn chosen(&self) -> Option<Compression> {
         // ORDERING: no other data depends on it.
         compression::of_number(self.compression.load(Ordering::Relaxed).into())
+    }
+
+    /// The time to live of values that are set without one, in milliseconds.
+    #[inline]
+    pub(crate) fn ttl_ms(&self) -> Option<u64> {
+        // ORDERING: no other data depends on it.
+        Some(self.ttl_ms.load(Ordering::Relaxed)).filter(|ttl_ms| *ttl_ms > 0)
+    }
+
+    /// Sets that for values that are set from now on.
+    pub(crate) fn set_ttl_ms(&self, ttl_ms: Option<u64>) {
+        self.ttl_ms.store(ttl_ms.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Its merge operator.
@@ -106,6 +120,7 @@ impl Catalog {
             name: name.clone(),
             dropped: AtomicBool::new(false),
             compression: AtomicU8::new(NO_CHOICE),
+            ttl_ms: AtomicU64::new(0),
             operator: OnceLock::new(),
         };
         self.spaces.insert(name, Arc::new(space));
@@ -141,6 +156,13 @@ impl Catalog {
             if let Some(&method) = chosen.get(&space.id) {
                 space.choose(method);
             }
+        }
+    }
+
+    /// Sets the times to live of the values of keyspaces, by their identifiers.
+    pub(crate) fn set_ttls(&self, ttls: &BTreeMap<u32, u64>) {
+        for space in self.spaces.values() {
+            space.set_ttl_ms(ttls.get(&space.id).copied());
         }
     }
 

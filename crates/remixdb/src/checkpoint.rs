@@ -77,8 +77,15 @@ pub(crate) fn shared<D: Disk>(
     let named =
         catalog.spaces.values().filter_map(|space| Some((space.id, space.operator()?.name().to_string())));
     let operators = named.collect();
-    let mut state =
-        ManifestState { keyspaces, compression, operators, next: catalog.next, ..ManifestState::default() };
+    let ttls = catalog.spaces.values().filter_map(|space| Some((space.id, space.ttl_ms()?))).collect();
+    let mut state = ManifestState {
+        keyspaces,
+        compression,
+        operators,
+        ttls,
+        next: catalog.next,
+        ..ManifestState::default()
+    };
     let mut shared = Shared { tables: Vec::new(), remixes: Vec::new() };
     for (&space, partitions) in version.partitions.iter().filter(|(space, _)| catalog.has(**space)) {
         let of_space = state.partitions.entry(space).or_default();
@@ -136,10 +143,7 @@ pub(crate) fn log<D: Disk>(
                 let seen = memtable::past(versions, read_at);
                 let seen = seen.filter(|(sequence, _)| !ranges.hides(key, *sequence, read_at));
                 if let Some((_, said)) = seen {
-                    queue(match said {
-                        Some(value) => Change::Put { space, key, value },
-                        None => Change::Delete { space, key },
-                    })?;
+                    queue(Change::of_entry(space, key, said))?;
                 }
                 is_there = pairs.next();
             }

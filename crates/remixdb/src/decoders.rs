@@ -17,6 +17,7 @@ use crate::manifest::{self, Files};
 use crate::memory::Memory;
 use crate::partition::{Partition, Shared};
 use crate::table::{self, Table};
+use crate::wrapped::Wrapped;
 use crate::{page, record, wal};
 use forrest_engine::Op;
 use forrest_engine::Result;
@@ -141,9 +142,15 @@ fn look_at(table: &Arc<Table<Simulated>>, ordinal: u32) -> Result<()> {
     cursor.key_into(ordinal, &mut key)?;
     assert!(cursor.lower_bound(&key)? <= table.entries(), "a search ends after the last entry");
     cursor.find(&key)?;
-    if cursor.kind(ordinal)? == table::Kind::Value {
+    let kind = cursor.kind(ordinal)?;
+    if kind != table::Kind::Tombstone {
         cursor.value_into(ordinal, &mut value)?;
-        assert_eq!(cursor.value_with(ordinal, <[u8]>::to_vec)?, value, "a value is read in two ways");
+        let content = if kind == table::Kind::Wrapped {
+            Wrapped::read(&value).map_or(&[][..], |wrapped| wrapped.content)
+        } else {
+            &value[..]
+        };
+        assert_eq!(cursor.value_with(ordinal, <[u8]>::to_vec)?, content, "a value is read in two ways");
     }
     Ok(())
 }
@@ -202,7 +209,7 @@ pub fn remix(input: &[u8]) {
 
 /// Walks through a partition from both ends, and looks up keys that it has and has not.
 fn search(opened: &Partition<Simulated>) -> Result<()> {
-    let mut cursor = opened.cursor(false)?;
+    let mut cursor = opened.cursor(false, 0)?;
     let mut steps = 0;
     let mut is_at_one = cursor.first()?;
     while is_at_one {
@@ -220,7 +227,7 @@ fn search(opened: &Partition<Simulated>) -> Result<()> {
     for key in 0..KEYS + 2 {
         let key = format!("key{key:04}");
         let key = key.as_bytes();
-        opened.get(opened.find(key), key, |_| ())?;
+        opened.get(opened.find(key), key, || 0, |_| ())?;
         cursor.seek(key)?;
         cursor.seek_for_prev(key)?;
     }

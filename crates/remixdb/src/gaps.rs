@@ -4,13 +4,14 @@
 //! splits the gap, before the change is visible; pairs that are ingested end all gaps of their range. Gaps are hints:
 //! they are in memory only, there are at most [`MOST`], and the least recently used ones are dropped.
 //!
-//! INVARIANT: in a gap, no key is there at the sequence number `since`, and none was set later. So the gap holds for
-//! the newest state, and for each snapshot that reads at `since` or later.
+//! INVARIANT: in a gap, no key is there at the moment `since`, a sequence number and a time, and none was set later. So
+//! the gap holds for the newest state, and for each snapshot that reads at this number and time or later ones.
 //!
 //! A scan must not miss a key that is set while it walks. So it registers its walk first, while no change is being made
 //! ([`Changes::while_quiet`]). From then on each set cuts what the walk will have shown to be empty. A scan that finds
 //! a change in progress remembers nothing, and waits for nobody.
 
+use crate::clock::Moment;
 use crate::memtable::ReadAt;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock, weakened};
 use forrest_index::Direction;
@@ -35,6 +36,8 @@ pub(crate) struct Gaps {
     /// Number of the gaps and walks.
     count: AtomicU64,
     state: Mutex<State>,
+    /// Whether snapshots jump over no gaps, because values may be gone that were never deleted.
+    newest_only: bool,
 }
 
 #[derive(Default)]
@@ -60,7 +63,7 @@ struct Range {
 
 struct Gap {
     range: Range,
-    since: u64,
+    since: Moment,
     /// When it was last used.
     used: u64,
 }
@@ -146,7 +149,7 @@ impl State {
     }
 
     /// Adds a gap, joined with those that it touches.
-    fn add(&mut self, mut range: Range, mut since: u64) {
+    fn add(&mut self, mut range: Range, mut since: Moment) {
         self.gaps.retain(|gap| {
             let touches = gap.range.touches(&range);
             if touches {
@@ -174,6 +177,11 @@ impl State {
 }
 
 impl Gaps {
+    /// None yet. With `newest_only`, snapshots jump over none.
+    pub(crate) fn new(newest_only: bool) -> Gaps {
+        Gaps { newest_only, ..Gaps::default() }
+    }
+
     /// Changes the state. ORDERING: a writer holds the order lock, under which walks are registered. So it sees each
     /// walk that it must cut. To all others the count is a hint.
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
@@ -237,8 +245,11 @@ impl Gaps {
             Bound::Unbounded if forward => Some(&[][..]),
             Bound::Unbounded => None,
         };
+        if self.newest_only && matches!(read_at, ReadAt::Past(_)) {
+            return None;
+        }
         let gap = state.at(space, key)?;
-        let is_past = matches!(read_at, ReadAt::Past(read_at) if read_at < gap.since);
+        let is_past = matches!(read_at, ReadAt::Past(read_at) if !gap.since.is_until(*read_at));
         if is_past && !weakened!("jumps_for_all") {
             return None;
         }
@@ -274,7 +285,8 @@ impl Gaps {
         let mut number = None;
         changes.while_quiet(&mut |last, newest| {
             // Pairs that are ingested come with a new version, not with a number.
-            let sees_all = version == newest && !matches!(read_at, ReadAt::Past(read_at) if read_at < last);
+            let sees_all =
+                version == newest && !matches!(read_at, ReadAt::Past(read_at) if read_at.sequence < last);
             if !sees_all && !weakened!("walks_blindly") {
                 return;
             }
@@ -293,8 +305,10 @@ impl Walking<'_> {
     pub(crate) fn finish(self, read_at: ReadAt<'_>, to: Option<&[u8]>) {
         // Not before any delete that the walk saw.
         let since = match read_at {
-            ReadAt::Past(read_at) => read_at,
-            ReadAt::Newest(visible) => visible.load(Ordering::Acquire),
+            ReadAt::Past(read_at) => *read_at,
+            ReadAt::Newest(newest) => {
+                Moment { sequence: newest.load(Ordering::Acquire), ms: newest.now_ms() }
+            }
         };
         self.gaps.change(|state| {
             let at = state.walks.iter().position(|walk| walk.number == self.number);

@@ -10,11 +10,13 @@ use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::{self, Disk, Name};
 use crate::gauge::Share;
+use crate::memtable::VALUE_MAX;
 use crate::partition::LOOK;
 use crate::table::{Builder, Table, TableEntry};
+use crate::wrapped::{HEADER_MOST, Wrapped};
 use crate::write::check_value;
 use forrest_base::lock;
-use forrest_engine::{Error, Op, Result, merge};
+use forrest_engine::{Error, Expires, Op, Result, merge};
 use std::sync::Arc;
 
 /// Pairs of a keyspace that are being ingested.
@@ -90,7 +92,15 @@ impl<D: Disk> Ingest<D> {
         if self.pairs.is_multiple_of(u64::from(LOOK)) {
             writing.share.set(writing.builder.memory_bytes());
         }
-        writing.builder.add(key, TableEntry::Value(value))
+        let Some(ttl_ms) = self.space.ttl_ms() else {
+            return writing.builder.add(key, TableEntry::Value(value));
+        };
+        let expires_ms = Some(Expires::In(ttl_ms).at_ms(|| self.store.newest().now_ms()));
+        let wrapped = Wrapped { expires_ms, content: value }.encode();
+        if wrapped.len() > VALUE_MAX {
+            return Err(Error::limit("value", "bytes", value.len(), VALUE_MAX - HEADER_MOST));
+        }
+        writing.builder.add(key, TableEntry::Wrapped(&wrapped))
     }
 
     /// Begins a table whose first key this is.

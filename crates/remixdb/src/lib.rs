@@ -46,6 +46,7 @@ mod backup;
 mod cache;
 mod catalog;
 mod checkpoint;
+mod clock;
 mod codec;
 mod compact;
 mod compression;
@@ -94,6 +95,7 @@ mod wal;
 mod wanted;
 mod work;
 mod workers;
+mod wrapped;
 mod write;
 
 #[cfg(all(test, feature = "loom"))]

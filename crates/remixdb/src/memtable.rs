@@ -3,7 +3,7 @@
 //! A tree of forrest-index for each keyspace, keyed by the user's key. What a key maps to:
 //!
 //! ```text
-//! newest version    sequence number << 8 | flags, 8 bytes
+//! newest version    sequence number << 8 | flags, 8 bytes: 1 a tombstone, 2 an older version follows, 4 a wrapped value
 //!                   length of the value, 4 bytes, if an older version follows
 //!                   value
 //! older version     the same, for each that a reader may want
@@ -29,10 +29,12 @@
 //! nothing but the pointer to the ranges, if there are any.
 
 use crate::catalog::Catalog;
+use crate::clock::{Moment, Newest};
 use crate::ranges::{FRAGMENT_BYTES, FRAGMENTS_MOST, Ranges};
 use crate::room;
-use crate::sync::{AtomicU64, weakened};
+use crate::sync::weakened;
 use crate::wanted::Wanted;
+use crate::wrapped::{Entry, Kind};
 use forrest_engine::Options;
 use forrest_engine::error::of_index;
 use forrest_engine::spans::Spans;
@@ -42,7 +44,7 @@ use forrest_machine::pages::fitting;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Longest value, in bytes: the limit of the index, less the header of a version.
@@ -50,6 +52,8 @@ pub(crate) const VALUE_MAX: usize = forrest_index::MAX_VALUE_BYTES - VERSION_BYT
 
 const TOMBSTONE: u64 = 1;
 const OLDER: u64 = 2;
+const WRAPPED: u64 = 4;
+const _: () = assert!(Kind::Tombstone as u64 == TOMBSTONE && (Kind::Wrapped as u64) << 1 == WRAPPED);
 const FLAG_BITS: u32 = 8;
 const HEAD: usize = 8;
 const LENGTH: usize = 4;
@@ -77,6 +81,8 @@ pub(crate) struct Memtable {
     range_deletes: AtomicUsize,
     /// Bytes of keys, values and their overhead, about.
     bytes: AtomicUsize,
+    /// The earliest expiry of a value that was set, in milliseconds since 1970.
+    expires_ms: AtomicU64,
     /// Bytes, counted the same way, that certainly fit.
     room: usize,
     /// With as many it becomes immutable.
@@ -92,8 +98,8 @@ pub(crate) struct Unapplied {
     pub(crate) space: u32,
     pub(crate) key: Vec<u8>,
     pub(crate) sequence: u64,
-    /// `None` for a tombstone.
-    pub(crate) value: Option<Vec<u8>>,
+    pub(crate) kind: Kind,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// What is known of a memtable that takes no more changes.
@@ -107,16 +113,17 @@ pub(crate) struct Frozen {
 /// The sequence number up to which a reader sees changes.
 #[derive(Clone, Copy)]
 pub(crate) enum ReadAt<'s> {
-    /// The visible sequence number at the time of the read.
-    Newest(&'s AtomicU64),
-    /// That of a snapshot.
-    Past(u64),
+    /// The visible sequence number at the time of the read, and that time.
+    Newest(&'s Newest),
+    /// Those of a snapshot.
+    Past(&'s Moment),
 }
 
-/// The content of a version: a value, or `None` for a tombstone.
-pub(crate) type Said<'v> = Option<&'v [u8]>;
+/// The content of a version.
+pub(crate) type Said<'v> = Entry<'v>;
 
-/// A version taken apart: sequence number, value or tombstone, and the older versions.
+/// A version taken apart: sequence number, content, and the older versions.
+#[inline]
 fn split(bytes: &[u8]) -> (u64, Said<'_>, &[u8]) {
     let (head, rest) = bytes.split_first_chunk::<HEAD>().expect("a version has a head");
     let head = u64::from_le_bytes(*head);
@@ -127,7 +134,15 @@ fn split(bytes: &[u8]) -> (u64, Said<'_>, &[u8]) {
             rest.split_first_chunk::<LENGTH>().expect("a version with older ones has a length");
         rest.split_at(u32::from_le_bytes(*length) as usize)
     };
-    (head >> FLAG_BITS, (head & TOMBSTONE == 0).then_some(value), older)
+    let plain = head & (TOMBSTONE | WRAPPED) == 0;
+    let said = if plain { Entry::Value(value) } else { special(head, value) };
+    (head >> FLAG_BITS, said, older)
+}
+
+/// The content of a version that is no plain value.
+#[inline]
+fn special(head: u64, value: &[u8]) -> Said<'_> {
+    if head & TOMBSTONE == 0 { Entry::Wrapped(value) } else { Entry::Tombstone }
 }
 
 /// A version that a reader sees: its sequence number and its content.
@@ -150,7 +165,7 @@ impl ReadAt<'_> {
     #[inline]
     pub(crate) fn see<'v>(&self, versions: &'v [u8]) -> Option<Seen<'v>> {
         match *self {
-            ReadAt::Past(read_at) => at(versions, read_at),
+            ReadAt::Past(read_at) => at(versions, read_at.sequence),
             ReadAt::Newest(visible) => {
                 let visible = || visible.load(Ordering::Acquire);
                 let (sequence, said, _) = split(versions);
@@ -172,8 +187,18 @@ impl ReadAt<'_> {
     /// The sequence number up to which it sees changes now.
     pub(crate) fn now(&self) -> u64 {
         match *self {
-            ReadAt::Past(read_at) => read_at,
+            ReadAt::Past(read_at) => read_at.sequence,
             ReadAt::Newest(visible) => visible.load(Ordering::Acquire),
+        }
+    }
+
+    /// The time at which it reads, in milliseconds since 1970.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn now_ms(&self) -> u64 {
+        match *self {
+            ReadAt::Past(read_at) => read_at.ms,
+            ReadAt::Newest(newest) => newest.now_ms(),
         }
     }
 }
@@ -202,9 +227,11 @@ fn newest_at(versions: &[u8], visible: impl Fn() -> u64) -> Option<Seen<'_>> {
 }
 
 fn put_version(out: &mut Vec<u8>, sequence: u64, value: Said<'_>, older: bool) {
-    let flags = if value.is_none() { TOMBSTONE } else { 0 } | if older { OLDER } else { 0 };
+    // The numbers of the kinds are 0, 1 and 2.
+    let kind = value.kind() as u64;
+    let flags = kind & TOMBSTONE | (kind & 2) << 1 | if older { OLDER } else { 0 };
     out.extend_from_slice(&(sequence << FLAG_BITS | flags).to_le_bytes());
-    let value = value.unwrap_or_default();
+    let value = value.bytes();
     if older {
         out.extend_from_slice(&(value.len() as u32).to_le_bytes());
     }
@@ -266,6 +293,7 @@ impl Memtable {
             ranges: RwLock::default(),
             range_deletes: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
+            expires_ms: AtomicU64::new(u64::MAX),
             room: capacity / CAPACITY_FACTOR,
             full: memtable_bytes,
             log,
@@ -321,7 +349,7 @@ impl Memtable {
         Ok(())
     }
 
-    /// Sets a key to a value or a tombstone, at a sequence number greater than all before. Older versions stay if they
+    /// Sets a key to an entry, at a sequence number greater than all before. Older versions stay if they
     /// are wanted.
     pub(crate) fn set(
         &self,
@@ -352,7 +380,22 @@ impl Memtable {
         });
         let grown = grown.expect("the tree was just made").map_err(too_much)?;
         self.bytes.fetch_add(grown, Ordering::Relaxed);
+        if let Entry::Wrapped(_) = value {
+            self.note_expiry(value);
+        }
         Ok(())
+    }
+
+    #[cold]
+    fn note_expiry(&self, value: Said<'_>) {
+        if let Some(Some(ms)) = value.expires_ms(|| 0) {
+            self.expires_ms.fetch_min(ms, Ordering::Relaxed);
+        }
+    }
+
+    /// The earliest expiry of a value that was set, in milliseconds since 1970; the greatest number if none expires.
+    pub(crate) fn expires_ms(&self) -> u64 {
+        self.expires_ms.load(Ordering::Relaxed)
     }
 
     /// Passes what the reader sees of a key to `look`; `None` if it sees nothing, and older places have to be asked.
@@ -390,7 +433,7 @@ impl Memtable {
             })
         });
         match seen.flatten().flatten() {
-            None if deleted.is_some() => show(None),
+            None if deleted.is_some() => show(Entry::Tombstone),
             seen => seen,
         }
     }
@@ -478,9 +521,11 @@ pub(crate) fn newest(versions: &[u8]) -> Seen<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
 
     fn get(memtable: &Memtable, key: &[u8], read_at: u64) -> Option<Option<Vec<u8>>> {
-        memtable.get(0, key, ReadAt::Past(read_at), |said| said.map(<[u8]>::to_vec))
+        memtable
+            .get(0, key, ReadAt::Past(&Moment::after(read_at)), |said| said.value(|| 0).map(<[u8]>::to_vec))
     }
 
     fn memtable() -> Memtable {
@@ -491,7 +536,8 @@ mod tests {
     fn versions_stay_as_long_as_somebody_may_read_them() {
         let memtable = memtable();
         let mut scratch = Vec::new();
-        let mut set = |sequence, value: Said<'_>, visible, snapshots: &[u64]| {
+        let mut set = |sequence, value: Option<&[u8]>, visible, snapshots: &[u64]| {
+            let value = value.map_or(Entry::Tombstone, Entry::Value);
             let snapshots = &snapshots.iter().map(|&sequence| (sequence, 1)).collect();
             let wanted = Wanted { visible, snapshots };
             memtable.set(0, b"k", sequence, value, &wanted, &mut scratch).expect("it fits");
@@ -522,14 +568,19 @@ mod tests {
     fn a_reader_of_the_newest_state_never_takes_the_version_of_a_snapshot() {
         let chain = with_older(
             9,
-            Some(b"nine"),
-            &with_older(7, Some(b"seven"), &with_older(5, Some(b"five"), &[], &nobody(5)), &reader(5, 7)),
+            Entry::Value(b"nine"),
+            &with_older(
+                7,
+                Entry::Value(b"seven"),
+                &with_older(5, Entry::Value(b"five"), &[], &nobody(5)),
+                &reader(5, 7),
+            ),
             &reader(5, 9),
         );
-        assert_eq!(at(&chain, 7), Some((5, Some(&b"five"[..]))), "seven is gone");
+        assert_eq!(at(&chain, 7), Some((5, Entry::Value(b"five"))), "seven is gone");
         let loads = std::cell::Cell::new(7);
         let visible = || loads.replace(9);
-        assert_eq!(newest_at(&chain, visible), Some((9, Some(&b"nine"[..]))));
+        assert_eq!(newest_at(&chain, visible), Some((9, Entry::Value(b"nine"))));
     }
 
     static NONE: BTreeMap<u64, usize> = BTreeMap::new();
@@ -546,11 +597,12 @@ mod tests {
     fn a_reader_of_the_newest_state_does_not_see_a_batch_that_is_being_applied() {
         let memtable = memtable();
         let mut scratch = Vec::new();
-        let visible = AtomicU64::new(4);
-        memtable.set(3, b"old", 4, Some(b"4"), &nobody(4), &mut scratch).expect("it fits");
-        memtable.set(3, b"old", 5, Some(b"5"), &nobody(4), &mut scratch).expect("it fits");
-        memtable.set(3, b"new", 6, Some(b"6"), &nobody(4), &mut scratch).expect("it fits");
-        let get = |key| memtable.get(3, key, ReadAt::Newest(&visible), |said| said.map(<[u8]>::to_vec));
+        let visible = Newest::new(4, Clock::new(|| 0));
+        memtable.set(3, b"old", 4, Entry::Value(b"4"), &nobody(4), &mut scratch).expect("it fits");
+        memtable.set(3, b"old", 5, Entry::Value(b"5"), &nobody(4), &mut scratch).expect("it fits");
+        memtable.set(3, b"new", 6, Entry::Value(b"6"), &nobody(4), &mut scratch).expect("it fits");
+        let get =
+            |key| memtable.get(3, key, ReadAt::Newest(&visible), |said| said.value(|| 0).map(<[u8]>::to_vec));
         assert_eq!((get(b"old"), get(b"new")), (Some(Some(b"4".to_vec())), None));
         visible.store(6, Ordering::Release);
         assert_eq!((get(b"old"), get(b"new")), (Some(Some(b"5".to_vec())), Some(Some(b"6".to_vec()))));

@@ -34,6 +34,7 @@
 //! device is small: a file is the list of the changes in it, and a sync takes long enough for other threads
 //! to write meanwhile.
 
+use crate::clock::{Clock, Moment, Newest};
 use crate::gaps::{Changes, Gaps, Jump};
 use crate::memtable::{self, ReadAt};
 use crate::ranges::Ranges;
@@ -415,7 +416,7 @@ fn the_end_is_heard() {
 #[test]
 fn a_snapshot_reads_one_state() {
     model(None, || {
-        let readers = Arc::new(Readers::new(0));
+        let readers = Arc::new(Readers::new(0, Clock::new(|| 0)));
         // Its lock orders nothing for loom, as in `Model`.
         let (versions, steps) = (Arc::new(std::sync::Mutex::new(vec![0])), Arc::new(AtomicUsize::new(0)));
         let writer = {
@@ -450,7 +451,7 @@ struct OneKey {
     gaps: Gaps,
     /// The number of the last change.
     order: Mutex<u64>,
-    visible: AtomicU64,
+    visible: Newest,
     /// Its lock orders nothing for loom, as in `Model`.
     versions: std::sync::Mutex<Vec<(u64, bool)>>,
     steps: AtomicUsize,
@@ -475,7 +476,7 @@ impl OneKey {
         Arc::new(OneKey {
             gaps: Gaps::default(),
             order: Mutex::new(1),
-            visible: AtomicU64::new(1),
+            visible: Newest::new(1, Clock::new(|| 0)),
             versions: std::sync::Mutex::new(vec![(1, is_there)]),
             steps: AtomicUsize::new(0),
         })
@@ -508,7 +509,7 @@ impl OneKey {
         let walk = Gaps::walk(self, std::ptr::null(), 0, read_at, Bound::Unbounded, direction);
         self.steps.fetch_add(1, Ordering::Relaxed);
         let number = match read_at {
-            ReadAt::Past(number) => number,
+            ReadAt::Past(at) => at.sequence,
             ReadAt::Newest(visible) => visible.load(Ordering::Acquire),
         };
         let versions = self.versions.lock().expect("nobody panics with it").clone();
@@ -548,7 +549,10 @@ fn a_snapshot_remembers_no_later_key() {
         let scan = {
             let store = store.clone();
             thread::spawn(move || {
-                assert!(!store.finds(ReadAt::Past(1), Direction::Forward), "it was set later");
+                assert!(
+                    !store.finds(ReadAt::Past(&Moment::after(1)), Direction::Forward),
+                    "it was set later"
+                );
             })
         };
         store.change(true);
@@ -573,10 +577,16 @@ fn a_snapshot_finds_what_a_later_scan_does_not() {
             })
         };
         store.change(false);
-        assert!(store.finds(ReadAt::Past(1), Direction::Forward), "the snapshot does not find its key");
+        assert!(
+            store.finds(ReadAt::Past(&Moment::after(1)), Direction::Forward),
+            "the snapshot does not find its key"
+        );
         scan.join().unwrap();
         store.finds(ReadAt::Newest(&store.visible), Direction::Forward);
-        assert!(store.finds(ReadAt::Past(1), Direction::Forward), "the snapshot does not find its key later");
+        assert!(
+            store.finds(ReadAt::Past(&Moment::after(1)), Direction::Forward),
+            "the snapshot does not find its key later"
+        );
     });
 }
 
@@ -586,7 +596,7 @@ struct Deleted {
     ranges: Mutex<Arc<Ranges>>,
     /// The versions of the key. Their lock orders nothing for loom, as in `Model`.
     versions: std::sync::Mutex<Vec<u8>>,
-    visible: AtomicU64,
+    visible: Newest,
     steps: AtomicUsize,
 }
 
@@ -596,7 +606,7 @@ impl Deleted {
         let store = Deleted {
             ranges: Mutex::default(),
             versions: Default::default(),
-            visible: AtomicU64::new(1),
+            visible: Newest::new(1, Clock::new(|| 0)),
             steps: AtomicUsize::new(0),
         };
         store.set(1, b"old");

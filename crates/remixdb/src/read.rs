@@ -2,10 +2,11 @@
 //! belongs to. The first that has the key, or a tombstone for it, decides.
 
 use crate::disk::Disk;
-use crate::memtable::{ReadAt, Said};
+use crate::memtable::{Memtable, ReadAt};
 use crate::version::Version;
 use forrest_engine::Result;
 use forrest_engine::Value;
+use std::sync::Arc;
 
 /// The lookup result of the memtables: `None` if they have nothing, `Some(None)` if the key was deleted.
 #[inline]
@@ -16,9 +17,9 @@ pub(crate) fn in_memtables<D: Disk, R>(
     read_at: ReadAt<'_>,
     mut see: impl FnMut(&[u8]) -> R,
 ) -> Option<Option<R>> {
-    version
-        .memtables()
-        .find_map(|memtable| memtable.get(space, key, read_at, |said: Said<'_>| said.map(&mut see)))
+    version.memtables().find_map(|memtable| {
+        memtable.get(space, key, read_at, |said| said.value(|| read_at.now_ms()).map(&mut see))
+    })
 }
 
 /// Passes the value of a key to `see`; `None` if it is not there.
@@ -36,9 +37,27 @@ pub(crate) fn get<D: Disk, R>(
         return Ok(said);
     }
     match partition {
-        Some((partition, whereabouts)) => partition.get(whereabouts, key, see),
+        Some((partition, whereabouts)) => partition.get(whereabouts, key, || read_at.now_ms(), see),
         None => Ok(None),
     }
+}
+
+/// When the value of a key expires, in milliseconds since 1970; `Some(None)` if it does not, and `None` if the key is
+/// not there.
+pub(crate) fn expires_ms<D: Disk>(
+    version: &Version<D>,
+    space: u32,
+    key: &[u8],
+    read_at: ReadAt<'_>,
+) -> Result<Option<Option<u64>>> {
+    let now_ms = || read_at.now_ms();
+    let in_memory =
+        |memtable: &Arc<Memtable>| memtable.get(space, key, read_at, |said| said.expires_ms(now_ms));
+    if let Some(said) = version.memtables().find_map(in_memory) {
+        return Ok(said);
+    }
+    let partition = version.partition(space, key);
+    partition.map_or(Ok(None), |partition| partition.expires_ms(key, now_ms()))
 }
 
 /// Number of keys that are searched at once.
@@ -74,9 +93,12 @@ pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
         for ((place, key), said) in places.iter().zip(keys).zip(memories) {
             values.push(match (said, place) {
                 (Some(said), _) => said,
-                (None, Some((partition, whereabouts))) => {
-                    partition.get(*whereabouts, key.as_ref(), |bytes| Value::from(bytes))?
-                }
+                (None, Some((partition, whereabouts))) => partition.get(
+                    *whereabouts,
+                    key.as_ref(),
+                    || read_at.now_ms(),
+                    |bytes| Value::from(bytes),
+                )?,
                 (None, None) => None,
             });
         }
@@ -90,10 +112,11 @@ pub(crate) fn in_tables<D: Disk, R>(
     version: &Version<D>,
     space: u32,
     key: &[u8],
+    read_at: ReadAt<'_>,
     see: impl FnMut(&[u8]) -> R,
 ) -> Result<Option<R>> {
     match version.partition(space, key) {
-        Some(partition) => partition.get(partition.find(key), key, see),
+        Some(partition) => partition.get(partition.find(key), key, || read_at.now_ms(), see),
         None => Ok(None),
     }
 }
@@ -103,6 +126,7 @@ pub(crate) fn value_in_tables<D: Disk>(
     version: &Version<D>,
     space: u32,
     key: &[u8],
+    read_at: ReadAt<'_>,
 ) -> Result<Option<Value>> {
-    in_tables(version, space, key, |bytes| Value::from(bytes))
+    in_tables(version, space, key, read_at, |bytes| Value::from(bytes))
 }

@@ -22,6 +22,7 @@
 //!
 //! The models (models.rs) check both.
 
+use crate::clock::{Clock, Newest};
 use crate::sync::{AtomicU64, Mutex, Ordering, fence, lock, relax, weakened};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub(crate) type Numbers = BTreeMap<u64, usize>;
 
 /// See the head of the file.
 pub(crate) struct Readers {
-    visible: AtomicU64,
+    visible: Newest,
     applied: AtomicU64,
     /// Number of the snapshots that are there or are being taken.
     count: AtomicU64,
@@ -52,9 +53,9 @@ struct Noted {
 
 impl Readers {
     /// No snapshots of a store whose last change has this number.
-    pub(crate) fn new(sequence: u64) -> Readers {
+    pub(crate) fn new(sequence: u64, clock: Clock) -> Readers {
         Readers {
-            visible: AtomicU64::new(sequence),
+            visible: Newest::new(sequence, clock),
             applied: AtomicU64::new(sequence),
             count: AtomicU64::new(0),
             noted: Mutex::default(),
@@ -63,7 +64,7 @@ impl Readers {
 
     /// The number up to which changes are visible.
     #[inline]
-    pub(crate) fn visible(&self) -> &AtomicU64 {
+    pub(crate) fn visible(&self) -> &Newest {
         &self.visible
     }
 

@@ -50,12 +50,19 @@ const WINDOW: usize = 1 << 20;
 const BLOCK: usize = 4096;
 
 /// The version of a log that has history (see [`wal::format`](crate::wal::format)), and of one that has none.
-pub(crate) const LOG_WITH_HISTORY: u32 = 3;
-pub(crate) const LOG: u32 = 2;
+pub(crate) const LOG_WITH_HISTORY: u32 = 5;
+pub(crate) const LOG: u32 = 4;
+/// The version of a log with history without wrapped values.
+const OLD_LOG_WITH_HISTORY: u32 = 3;
 /// The version of a manifest.
-pub(crate) const MANIFEST: u32 = 4;
+pub(crate) const MANIFEST: u32 = 5;
 /// The version of the description of a backup.
 pub(crate) const BACKUP: u32 = 1;
+
+/// Whether a log of this version has history.
+pub(crate) fn has_history(version: u32) -> bool {
+    matches!(version, LOG_WITH_HISTORY | OLD_LOG_WITH_HISTORY)
+}
 
 /// The newest and the oldest version of the formats that this build reads.
 fn versions(kind: Kind) -> (u32, u32) {

@@ -22,6 +22,7 @@
 
 use crate::cache::Cache;
 use crate::catalog::Catalog;
+use crate::clock::Clock;
 use crate::compression;
 use crate::core::{Core, Order};
 use crate::current::Current;
@@ -192,6 +193,7 @@ fn content<D: Disk>(
     lost: Lost,
 ) -> Result<Content<D>> {
     let catalog = catalog_of(&found.state, found.name)?;
+    catalog.set_ttls(&found.state.ttls);
     catalog.set_operators(&found.state.operators, &builder.operators)?;
     let chain = found.chain(&*shared.disk)?;
     let partitions = open_partitions(shared, found, &BTreeMap::new(), lost)?;
@@ -327,6 +329,7 @@ fn take_over<D: Disk>(
         }
     };
     replay.catalog.choose(&state.compression);
+    replay.catalog.set_ttls(&state.ttls);
     replay.catalog.set_operators(&state.operators, &core.builder.operators)?;
     let read = replay.logs(chain).and_then(|()| found.check_newest(core.disk(), is_followed));
     if let Err(error) = read {
@@ -439,6 +442,10 @@ fn core<D: Disk>(
 ) -> Core<D> {
     let Parts { catalog, version, log, manifest, sequence, read_to } = parts;
     let backlog_bytes = version.immutable_bytes();
+    let clock = Clock::new({
+        let disk = shared.disk.clone();
+        move || disk.now_ms()
+    });
     shared.memory.add(version.memtables());
     let version = Arc::new(version);
     let (current, parked) = (Current::new(&version), Parked::new(&version));
@@ -451,7 +458,7 @@ fn core<D: Disk>(
         numbers: AtomicU64::new(next_number),
         version: current,
         parked,
-        gaps: Gaps::default(),
+        gaps: Gaps::new(builder.filter.is_some()),
         backlog_bytes: AtomicUsize::new(backlog_bytes),
         pace: Pace::default(),
         // Opening does not wait.
@@ -462,7 +469,7 @@ fn core<D: Disk>(
         is_flushing: AtomicBool::new(false),
         is_short: AtomicBool::new(false),
         is_resuming: AtomicBool::new(false),
-        readers: Readers::new(sequence),
+        readers: Readers::new(sequence, clock),
         catalog: Current::new(&Arc::new(catalog)),
         order: Mutex::new(order),
         log,

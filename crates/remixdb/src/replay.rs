@@ -15,6 +15,7 @@ use crate::readers::Numbers;
 use crate::record;
 use crate::wal::{self, Change, End, Tail};
 use crate::wanted::Wanted;
+use crate::wrapped::{self, Entry};
 use forrest_engine::Options;
 use forrest_engine::spans::{self, Spans};
 use forrest_engine::{Error, ErrorKind, Result};
@@ -192,8 +193,14 @@ impl<'c, D: Disk> Replay<'c, D> {
         if sequence > self.covered {
             let senseless = |what: &str| disk::damaged(name, 0, format!("change {sequence} {what}"));
             match change {
-                Change::Put { space, key, value } => self.set(name, space, key, sequence, Some(value))?,
-                Change::Delete { space, key } => self.set(name, space, key, sequence, None)?,
+                Change::Put { space, key, value } => {
+                    self.set(name, space, key, sequence, Entry::Value(value))?
+                }
+                Change::Wrapped { space, key, bytes } => {
+                    wrapped::check(bytes).map_err(|error| senseless(&format!("has {}", error.message())))?;
+                    self.set(name, space, key, sequence, Entry::Wrapped(bytes))?
+                }
+                Change::Delete { space, key } => self.set(name, space, key, sequence, Entry::Tombstone)?,
                 Change::DeleteRange { space, start, end } => {
                     self.delete_range(name, space, (start, end), sequence)?
                 }
@@ -216,9 +223,9 @@ impl<'c, D: Disk> Replay<'c, D> {
         Ok(())
     }
 
-    fn set(&mut self, name: Name, space: u32, key: &[u8], sequence: u64, value: Option<&[u8]>) -> Result<()> {
+    fn set(&mut self, name: Name, space: u32, key: &[u8], sequence: u64, value: Entry<'_>) -> Result<()> {
         self.check(name, space, key, sequence)?;
-        self.make_room(name, memtable::cost(key.len(), value.map_or(0, <[u8]>::len)))?;
+        self.make_room(name, memtable::cost(key.len(), value.bytes().len()))?;
         let nobody = BTreeMap::new();
         let wanted = wanted(&self.reading, sequence, &nobody);
         self.memtable.set(space, key, sequence, value, &wanted, &mut self.scratch)

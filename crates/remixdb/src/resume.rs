@@ -24,6 +24,7 @@ use crate::core::{Core, Order};
 use crate::disk::{self, Disk, Kind, Name};
 use crate::memtable::{Memtable, Unapplied};
 use crate::wanted::Wanted;
+use crate::wrapped::Entry;
 use forrest_base::lock;
 use forrest_engine::{Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,8 +95,8 @@ impl<D: Disk> Core<D> {
         let Order { version, scratch, sequence } = order;
         let (kept, nobody) = (self.readers.kept(), BTreeMap::new());
         let wanted = Wanted { visible: self.visible(), snapshots: kept.as_deref().unwrap_or(&nobody) };
-        for Unapplied { space, key, sequence, value } in rest.iter() {
-            version.memtable.set(*space, key, *sequence, value.as_deref(), &wanted, scratch)?;
+        for Unapplied { space, key, sequence, kind, bytes } in rest.iter() {
+            version.memtable.set(*space, key, *sequence, Entry::new(*kind, bytes), &wanted, scratch)?;
         }
         // Scans that began since may remember that there are no such keys.
         self.gaps.cut(rest.iter().map(|change| (change.space, &change.key[..])));

@@ -40,6 +40,8 @@ use crate::manifest::{self, Files, ManifestState, Salvaged as Manifest};
 use crate::record;
 use crate::table::{self, Table, TableCursor};
 use crate::wal::{self, Change, Head, Tail};
+use crate::wrapped::{self, Wrapped};
+use forrest_engine::Expires;
 use forrest_engine::bounds::successor;
 use forrest_engine::{
     DEFAULT_KEYSPACE, Direction, Durability, Error, ErrorKind, MAX_KEY_BYTES, Op, Options, Pages, Result,
@@ -208,10 +210,6 @@ struct Batch<D: Disk> {
 }
 
 impl<D: Disk> Batch<D> {
-    fn put(&mut self, space: &Arc<Space>, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        self.add(space, value.map_or(Op::Delete { key }, |value| Op::Set { key, value }))
-    }
-
     fn add(&mut self, space: &Arc<Space>, op: Op<&[u8]>) -> Result<()> {
         let _lengths = op.map(|bytes| self.bytes += bytes.len());
         self.ops.push((space.clone(), op.map(|bytes| bytes.to_vec())));
@@ -279,7 +277,14 @@ impl<D: Disk> Salvage<'_, D> {
             }
         }
         self.logs(names, state)?;
-        self.batch.write()
+        self.batch.write()?;
+        // What was salvaged keeps its time, or has none.
+        for (id, &ms) in &state.ttls {
+            if let Some(space) = self.spaces.get(id) {
+                self.batch.store.choose_ttl(space, Some(Duration::from_millis(ms)))?;
+            }
+        }
+        Ok(())
     }
 
     /// Completes the new store, and counts what it has.
@@ -419,14 +424,20 @@ impl<D: Disk> Salvage<'_, D> {
             };
             value.clear();
             let read = match kind {
-                table::Kind::Tombstone => Ok(None),
-                table::Kind::Value => cursor.value_into(ordinal, &mut value).map(|()| Some(&value[..])),
+                table::Kind::Tombstone => Ok(Op::Delete { key: &key[..] }),
+                table::Kind::Value => cursor
+                    .value_into(ordinal, &mut value)
+                    .map(|()| Op::Set { key: &key[..], value: &value[..] }),
+                table::Kind::Wrapped => cursor.value_into(ordinal, &mut value).and_then(|()| {
+                    let damaged = || disk::damaged(table.name(), 0, wrapped::FLAW);
+                    set_of(&key, &value).ok_or_else(damaged)
+                }),
             };
             match read {
-                Ok(value) => {
+                Ok(op) => {
                     self.lose_gap(space, table.name(), gap.take(), Bound::Excluded(&key));
                     if *key >= *low && end.is_none_or(|end| *key < *end) {
-                        self.batch.put(space, &key, value)?;
+                        self.batch.add(space, op)?;
                     }
                 }
                 Err(error) if disk::is_unreadable(&error) => {
@@ -621,6 +632,10 @@ impl<D: Disk> Salvage<'_, D> {
     fn change(&mut self, change: Change<'_>, state: &ManifestState, log: Name) -> Result<()> {
         let (id, keys, op) = match change {
             Change::Put { space, key, value } => (space, [key, key], Op::Set { key, value }),
+            Change::Wrapped { space, key, bytes } => {
+                let damaged = || disk::damaged(log, 0, wrapped::FLAW);
+                (space, [key, key], set_of(key, bytes).ok_or_else(damaged)?)
+            }
             Change::Delete { space, key } => (space, [key, key], Op::Delete { key }),
             Change::DeleteRange { space, start, end } => {
                 (space, [start, end.unwrap_or_default()], Op::DeleteRange { start, end })
@@ -656,6 +671,15 @@ impl<D: Disk> Salvage<'_, D> {
             }
         }
     }
+}
+
+/// The operation that sets a wrapped value; `None` if that is damaged.
+fn set_of<'v>(key: &'v [u8], bytes: &'v [u8]) -> Option<Op<&'v [u8]>> {
+    let Wrapped { expires_ms, content: value } = Wrapped::read(bytes)?;
+    Some(match expires_ms {
+        Some(expires_ms) => Op::SetUntil { key, value, expires: Expires::At(expires_ms) },
+        None => Op::Set { key, value },
+    })
 }
 
 fn given_up() -> Error {

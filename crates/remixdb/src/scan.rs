@@ -19,6 +19,7 @@ use crate::memtable::{Memtable, ReadAt, Said};
 use crate::partition::{self, Partition, PartitionCursor};
 use crate::ranges::Ranges;
 use crate::version::Version;
+use crate::wrapped::Entry;
 use forrest_engine::{Error, ErrorKind, KeyBounds, Result};
 use forrest_index::{Cursor, Direction};
 use std::cmp::Ordering;
@@ -82,7 +83,9 @@ impl Memory {
         let versions = self.cursor.as_ref()?.value_bytes()?;
         let (sequence, said) = read_at.see(versions)?;
         match (&self.ranges, self.key()) {
-            (Some((ranges, until)), Some(key)) if ranges.hides(key, sequence, *until) => Some(None),
+            (Some((ranges, until)), Some(key)) if ranges.hides(key, sequence, *until) => {
+                Some(Entry::Tombstone)
+            }
             _ => Some(said),
         }
     }
@@ -161,19 +164,34 @@ impl<D: Disk> Tables<D> {
         passed
     }
 
-    /// Enters a partition.
-    fn enter(&mut self, partitions: &[Arc<Partition<D>>], at: usize) -> Result<&mut PartitionCursor<D>> {
+    /// Enters a partition, to be placed there.
+    fn enter(
+        &mut self,
+        partitions: &[Arc<Partition<D>>],
+        at: usize,
+        read_at: ReadAt<'_>,
+    ) -> Result<&mut PartitionCursor<D>> {
         if self.at != at {
             self.passed += self.cursor.take().map_or(0, |mut cursor| cursor.take_passed());
             self.at = at;
         }
-        Ok(match &mut self.cursor {
+        let cursor = match &mut self.cursor {
             Some(cursor) => cursor,
-            none => none.insert(partitions[at].cursor(self.keys_only)?),
-        })
+            none => none.insert(partitions[at].cursor(self.keys_only, 0)?),
+        };
+        if partitions[at].has_wrapped() {
+            cursor.set_time(read_at.now_ms());
+        }
+        Ok(cursor)
     }
 
-    fn seek(&mut self, partitions: &[Arc<Partition<D>>], from: Bound<&[u8]>, direction: Direction) {
+    fn seek(
+        &mut self,
+        partitions: &[Arc<Partition<D>>],
+        read_at: ReadAt<'_>,
+        from: Bound<&[u8]>,
+        direction: Direction,
+    ) {
         (self.direction, self.valid, self.fault) = (direction, false, None);
         if partitions.is_empty() {
             return;
@@ -184,8 +202,8 @@ impl<D: Disk> Tables<D> {
         self.passed = 0;
         let forward = direction == Direction::Forward;
         let (Bound::Included(key) | Bound::Excluded(key)) = from else {
-            self.enter_at_end(partitions, if forward { 0 } else { partitions.len() - 1 });
-            return self.settle(partitions);
+            self.enter_at_end(partitions, if forward { 0 } else { partitions.len() - 1 }, read_at);
+            return self.settle(partitions, read_at);
         };
         let after = matches!(from, Bound::Excluded(_));
         // A partition that begins at a key has none before it.
@@ -194,15 +212,22 @@ impl<D: Disk> Tables<D> {
         if beyond == 0 && !forward {
             return;
         }
-        let found = self.find(partitions, beyond.saturating_sub(1), key, after);
+        let found = self.find(partitions, beyond.saturating_sub(1), read_at, key, after);
         self.note(found);
-        self.settle(partitions);
+        self.settle(partitions, read_at);
     }
 
     /// Enters a partition at the first key from `key` on, or after it; whether there is one.
-    fn find(&mut self, partitions: &[Arc<Partition<D>>], at: usize, key: &[u8], after: bool) -> Result<bool> {
+    fn find(
+        &mut self,
+        partitions: &[Arc<Partition<D>>],
+        at: usize,
+        read_at: ReadAt<'_>,
+        key: &[u8],
+        after: bool,
+    ) -> Result<bool> {
         let forward = self.direction == Direction::Forward;
-        let cursor = self.enter(partitions, at)?;
+        let cursor = self.enter(partitions, at, read_at)?;
         let valid = if forward { cursor.seek(key)? } else { cursor.seek_for_prev(key)? };
         if !(valid && after && cursor.key() == key) {
             return Ok(valid);
@@ -211,9 +236,9 @@ impl<D: Disk> Tables<D> {
     }
 
     /// Enters a partition at the end where the scan meets it.
-    fn enter_at_end(&mut self, partitions: &[Arc<Partition<D>>], at: usize) {
+    fn enter_at_end(&mut self, partitions: &[Arc<Partition<D>>], at: usize, read_at: ReadAt<'_>) {
         let forward = self.direction == Direction::Forward;
-        let entered = self.enter(partitions, at);
+        let entered = self.enter(partitions, at, read_at);
         let found = entered.and_then(|cursor| if forward { cursor.first() } else { cursor.last() });
         self.note(found);
     }
@@ -262,24 +287,24 @@ impl<D: Disk> Tables<D> {
     }
 
     /// Moves on to the next partition that has a pair, if the cursor is at none.
-    fn settle(&mut self, partitions: &[Arc<Partition<D>>]) {
+    fn settle(&mut self, partitions: &[Arc<Partition<D>>], read_at: ReadAt<'_>) {
         while !self.valid && self.fault.is_none() {
             let next = match self.direction {
                 Direction::Forward => Some(self.at + 1).filter(|at| *at < partitions.len()),
                 Direction::Backward => self.at.checked_sub(1),
             };
             let Some(next) = next else { return };
-            self.enter_at_end(partitions, next);
+            self.enter_at_end(partitions, next, read_at);
         }
     }
 
     #[inline]
-    fn advance(&mut self, partitions: &[Arc<Partition<D>>]) -> Result<()> {
+    fn advance(&mut self, partitions: &[Arc<Partition<D>>], read_at: ReadAt<'_>) -> Result<()> {
         let forward = self.direction == Direction::Forward;
         let Some(cursor) = self.cursor() else { return Ok(()) };
         self.valid = if forward { cursor.next()? } else { cursor.prev()? };
         if !self.valid {
-            self.settle(partitions);
+            self.settle(partitions, read_at);
         }
         Ok(())
     }
@@ -405,7 +430,12 @@ impl<D: Disk> Scan<D> {
         let Scan { version, space, memories, tables, .. } = self;
         let direction = tables.direction;
         let Some((first, key)) = first_of(memories, direction) else { return Ok(0) };
-        if is_beyond(key, end, direction) || !matches!(memories[first].said(read_at), Some(None)) {
+        let is_dead = match memories[first].said(read_at) {
+            Some(Entry::Tombstone) => true,
+            Some(entry @ Entry::Wrapped(_)) => entry.value(|| read_at.now_ms()).is_none(),
+            _ => false,
+        };
+        if is_beyond(key, end, direction) || !is_dead {
             return Ok(0);
         }
         let order = match tables.cursor() {
@@ -420,7 +450,7 @@ impl<D: Disk> Scan<D> {
         }
         pass(memories, first, read_at);
         if order.is_eq() {
-            tables.advance(version.partitions(*space))?;
+            tables.advance(version.partitions(*space), read_at)?;
         }
         self.jump_deleted(read_at);
         Ok(1 + self.tables.take_passed())
@@ -483,7 +513,7 @@ impl<D: Disk> Scan<D> {
             }
         }
         memories.iter_mut().for_each(|memory| memory.seek(read_at, from, direction));
-        tables.seek(version.partitions(*space), from, direction);
+        tables.seek(version.partitions(*space), read_at, from, direction);
         self.jump_deleted(read_at);
     }
 
@@ -530,10 +560,10 @@ impl<D: Disk> Scan<D> {
         'all: loop {
             match std::mem::replace(shown, Last::Nobody) {
                 Last::Nobody => {}
-                Last::Tables => tables.advance(partitions)?,
+                Last::Tables => tables.advance(partitions, read_at)?,
                 Last::Memory { first, tables: too } => {
                     if too {
-                        tables.advance(partitions)?;
+                        tables.advance(partitions, read_at)?;
                     }
                     pass(memories, first, read_at);
                 }
@@ -543,13 +573,13 @@ impl<D: Disk> Scan<D> {
             }
             let next = first_of(memories, direction);
             let Some((first, key)) = next.filter(|(_, key)| !is_beyond(key, end, direction)) else {
-                if *has_ranges && show_one(tables, partitions, end, shown, see)? {
+                if *has_ranges && show_one(tables, partitions, read_at, end, shown, see)? {
                     continue;
                 }
                 if *has_ranges {
                     return Ok(None);
                 }
-                scan_tables(tables, partitions, end, shown, see)?;
+                scan_tables(tables, partitions, read_at, end, shown, see)?;
                 return Ok(None);
             };
             // The pairs of the tables before it.
@@ -567,26 +597,26 @@ impl<D: Disk> Scan<D> {
                     *shown = Last::Tables;
                     return Ok(None);
                 }
-                tables.advance(partitions)?;
+                tables.advance(partitions, read_at)?;
                 if *has_ranges {
                     continue 'all;
                 }
             };
             *shown = Last::Memory { first, tables: order.is_eq() };
-            match memories[first].said(read_at) {
-                Some(Some(value)) => {
+            let Some(said) = memories[first].said(read_at) else { continue };
+            match said.value(|| read_at.now_ms()) {
+                Some(value) => {
                     dead = 0;
                     if see(key, Shown::Memory(value))?.is_break() {
                         return Ok(None);
                     }
                 }
-                Some(None) => {
+                None => {
                     dead += 1;
                     if dead == many {
                         return Ok(Some(key.to_vec()));
                     }
                 }
-                None => {}
             }
         }
     }
@@ -609,10 +639,10 @@ fn jump_deleted<D: Disk>(
             if memories.iter().any(|memory| memory.deletes(low, high)) {
                 match (direction, high) {
                     (Direction::Forward, Some(high)) => {
-                        tables.seek(partitions, Bound::Included(high), direction)
+                        tables.seek(partitions, read_at, Bound::Included(high), direction)
                     }
                     (Direction::Backward, _) if !low.is_empty() => {
-                        tables.seek(partitions, Bound::Excluded(low), direction);
+                        tables.seek(partitions, read_at, Bound::Excluded(low), direction);
                     }
                     _ => tables.fault = None,
                 }
@@ -648,7 +678,7 @@ fn jump_deleted<D: Disk>(
         match to {
             Some(to) if tables.cursor().is_some_and(|cursor| is_before(cursor.key())) => {
                 let passed = tables.take_passed();
-                tables.seek(partitions, to, direction);
+                tables.seek(partitions, read_at, to, direction);
                 tables.passed += passed;
                 if tables.cursor().is_some_and(|cursor| is_before(cursor.key())) {
                     tables.note(Err(Error::new(ErrorKind::Corrupt, "the keys of a table are not in order")));
@@ -778,6 +808,7 @@ fn show<D: Disk>(
 fn show_one<D: Disk>(
     tables: &mut Tables<D>,
     partitions: &[Arc<Partition<D>>],
+    read_at: ReadAt<'_>,
     end: Bound<&[u8]>,
     shown: &mut Last,
     see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
@@ -794,7 +825,7 @@ fn show_one<D: Disk>(
         *shown = Last::Tables;
         return Ok(false);
     }
-    tables.advance(partitions)?;
+    tables.advance(partitions, read_at)?;
     Ok(true)
 }
 
@@ -803,6 +834,7 @@ fn show_one<D: Disk>(
 fn scan_tables<D: Disk>(
     tables: &mut Tables<D>,
     partitions: &[Arc<Partition<D>>],
+    read_at: ReadAt<'_>,
     end: Bound<&[u8]>,
     shown: &mut Last,
     see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
@@ -816,7 +848,7 @@ fn scan_tables<D: Disk>(
             *shown = Last::Tables;
             return Ok(());
         }
-        tables.advance(partitions)?;
+        tables.advance(partitions, read_at)?;
     }
     tables.check(partitions, None, end)
 }

@@ -183,6 +183,7 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
             C::Ingest,
             C::Compression,
             C::Merge,
+            C::Ttl,
             C::Metrics,
             C::Approximate,
             C::Changes,
@@ -250,6 +251,14 @@ impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
 
     fn compact_range(&self, start: &[u8], end: Option<&[u8]>) -> Result<()> {
         self.store.reported(self.store.compact_range(&self.space, start, end))
+    }
+
+    fn ttl(&self) -> Option<Duration> {
+        self.space.ttl_ms().map(Duration::from_millis)
+    }
+
+    fn set_ttl(&self, ttl: Option<Duration>) -> Result<()> {
+        self.store.choose_ttl(&self.space, ttl)
     }
 
     fn compression(&self) -> Compression {
@@ -384,6 +393,7 @@ impl<D: Disk> Core<D> {
                     if waited.elapsed() >= RETRY {
                         waited = Instant::now();
                         self.balance();
+                        while !self.work.is_called() && matches!(self.compact_expired(), Ok(true)) {}
                         while !self.work.is_called() && Instant::now() >= leave_after {
                             match self.leave_order() {
                                 Ok(true) => {}

@@ -29,6 +29,7 @@ use crate::disk::{self, Disk, Name};
 use crate::record::{self, HEADER, Piece};
 use crate::recover;
 use crate::wal::{self, Change, Head, Note};
+use crate::wrapped::{self, Wrapped};
 use forrest_engine::{self as engine, Durability, Error, ErrorKind, Result, What};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -253,6 +254,16 @@ impl<D: Disk> Stream<D> {
             _ if !is_wanted => (0, What::CreateKeyspace),
             Change::Put { space, key, value } => {
                 (space, What::Set { key: key.to_vec(), value: value.to_vec() })
+            }
+            Change::Wrapped { space, key, bytes } => {
+                let Some(Wrapped { expires_ms, content }) = Wrapped::read(bytes) else {
+                    return Err(disk::damaged(name, place.end, wrapped::FLAW));
+                };
+                let (key, value) = (key.to_vec(), content.to_vec());
+                match expires_ms {
+                    Some(expires_ms) => (space, What::SetUntil { key, value, expires_ms }),
+                    None => (space, What::Set { key, value }),
+                }
             }
             Change::Delete { space, key } => (space, What::Delete { key: key.to_vec() }),
             Change::DeleteRange { space, start, end } => {

@@ -2,6 +2,7 @@
 
 use crate::approximate;
 use crate::catalog::{Catalog, Space};
+use crate::clock::Moment;
 use crate::core::Handle;
 use crate::disk::Disk;
 use crate::gaps::Changes;
@@ -37,7 +38,7 @@ pub struct Snapshot<D: Disk>(Arc<Past<D>>);
 
 struct Past<D: Disk> {
     store: Handle<D>,
-    sequence: u64,
+    moment: Moment,
     version: Arc<Version<D>>,
     catalog: Arc<Catalog>,
     /// Whether the last change is an ingest whose tables it may not have.
@@ -52,7 +53,7 @@ impl<D: Disk> Past<D> {
     fn version(&self) -> &Arc<Version<D>> {
         // ORDERING: Acquire: a thread that finds it set sees the changes as the thread did that set it.
         if !self.is_applied.load(Ordering::Acquire) {
-            self.store.readers.wait(self.sequence);
+            self.store.readers.wait(self.moment.sequence);
             self.is_applied.store(true, Ordering::Release);
         }
         &self.version
@@ -62,7 +63,7 @@ impl<D: Disk> Past<D> {
 impl<D: Disk> Drop for Past<D> {
     fn drop(&mut self) {
         if self.store.check_here().is_ok() {
-            self.store.readers.give_back(self.sequence);
+            self.store.readers.give_back(self.moment.sequence);
         }
     }
 }
@@ -79,7 +80,8 @@ impl<D: Disk> Snapshot<D> {
         let is_applied = AtomicBool::new(false);
         Snapshot(Arc::new(Past {
             store: store.clone(),
-            sequence,
+            // Not before it was taken: what it sees was there then.
+            moment: Moment { sequence, ms: store.newest().now_ms() },
             version,
             catalog,
             is_ingesting,
@@ -89,7 +91,7 @@ impl<D: Disk> Snapshot<D> {
 
     /// Its parts: the version, the keyspaces, and the sequence number at which it reads the memtables.
     pub(crate) fn parts(&self) -> (&Arc<Version<D>>, &Arc<Catalog>, u64) {
-        (self.0.version(), &self.0.catalog, self.0.sequence)
+        (self.0.version(), &self.0.catalog, self.0.moment.sequence)
     }
 }
 
@@ -105,7 +107,7 @@ impl<D: Disk> forrest_engine::Snapshot for Snapshot<D> {
     }
 
     fn sequence(&self) -> Option<u64> {
-        Some(self.0.sequence - u64::from(self.0.is_ingesting))
+        Some(self.0.moment.sequence - u64::from(self.0.is_ingesting))
     }
 }
 
@@ -152,7 +154,7 @@ impl<D: Disk> View<D> {
             }
             Source::Past { space: None, .. } => Ok(None),
             Source::Past { past, space: Some(id) } => {
-                read(past.version(), *id, ReadAt::Past(past.sequence)).map(Some)
+                read(past.version(), *id, ReadAt::Past(&past.moment)).map(Some)
             }
         }
     }
@@ -211,6 +213,10 @@ impl<D: Disk> forrest_engine::View for View<D> {
     #[inline]
     fn contains(&self, key: &[u8]) -> Result<bool> {
         Ok(self.see(key, |_| ())?.is_some())
+    }
+
+    fn expires_ms(&self, key: &[u8]) -> Result<Option<Option<u64>>> {
+        Ok(self.read(|version, space, read_at| read::expires_ms(version, space, key, read_at))?.flatten())
     }
 
     fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {

@@ -25,12 +25,13 @@ use crate::scan;
 use crate::version::Version;
 use crate::wal::{Change, Note};
 use crate::wanted::Wanted;
+use crate::wrapped::{Entry, HEADER_MOST, Kind, Wrapped};
 use forrest_base::lock;
 use forrest_engine::Value;
 use forrest_engine::merge;
 use forrest_engine::spans::{self, Spans};
 use forrest_engine::{Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES};
-use forrest_engine::{Effect, Op, Outcome, Swap, Written};
+use forrest_engine::{Effect, Expires, Op, Outcome, Swap, Written};
 use forrest_engine::{Error, ErrorKind, Event, Job, Result};
 use forrest_index::Direction;
 use std::borrow::Cow;
@@ -53,8 +54,14 @@ const CATALOG_CHANGE_MOST: u64 = MAX_KEYSPACE_NAME_BYTES as u64 + 20;
 const INGEST_CHANGE_MOST: u64 = 32;
 /// The pause between two looks at it.
 const LOOK: Duration = Duration::from_millis(10);
-/// The new content of a key: a value, or nothing.
-type New<'b> = Option<Cow<'b, [u8]>>;
+/// The new content of a key: the kind of the entry, and its bytes.
+struct New<'b>(Kind, Cow<'b, [u8]>);
+
+impl New<'_> {
+    fn entry(&self) -> Entry<'_> {
+        Entry::new(self.0, &self.1)
+    }
+}
 
 /// A change that is decided.
 enum Decided<'b> {
@@ -76,7 +83,7 @@ impl Decided<'_> {
     fn bytes_and_cost(&self) -> (usize, usize) {
         match self {
             Decided::Key { key, new, .. } => {
-                let bytes = key.len() + new.as_deref().map_or(0, <[u8]>::len);
+                let bytes = key.len() + new.1.len();
                 (bytes, memtable::cost(bytes, 0))
             }
             Decided::Range { start, end, .. } => {
@@ -91,13 +98,15 @@ impl Decided<'_> {
     }
 
     fn deletes(&self) -> bool {
-        !matches!(self, Decided::Key { new: Some(_), .. })
+        match self {
+            Decided::Key { new, .. } => new.0 == Kind::Tombstone,
+            Decided::Range { .. } => true,
+        }
     }
 
     fn change(&self) -> Change<'_> {
         match self {
-            Decided::Key { space, key, new: Some(value) } => Change::Put { space: *space, key, value },
-            Decided::Key { space, key, new: None } => Change::Delete { space: *space, key },
+            Decided::Key { space, key, new } => Change::of_entry(*space, key, new.entry()),
             Decided::Range { space, start, end } => Change::DeleteRange { space: *space, start, end: *end },
         }
     }
@@ -115,9 +124,9 @@ struct Recorded {
 fn new_value(effect: Effect<'_>) -> Option<New<'_>> {
     match effect {
         Effect::Keep => None,
-        Effect::Put(bytes) => Some(Some(bytes)),
-        Effect::PutValue(value) => Some(Some(Cow::Owned(value.to_vec()))),
-        Effect::Remove => Some(None),
+        Effect::Put(bytes) => Some(New(Kind::Value, bytes)),
+        Effect::PutValue(value) => Some(New(Kind::Value, Cow::Owned(value.to_vec()))),
+        Effect::Remove => Some(New(Kind::Tombstone, Cow::Borrowed(&[]))),
     }
 }
 
@@ -142,19 +151,47 @@ fn takes_no_room(op: &Op<&[u8]>) -> bool {
 
 /// Whether the effect of an operation depends on the current value.
 fn reads(op: &Op<&[u8]>) -> bool {
-    !matches!(op, Op::Set { .. })
+    !matches!(op, Op::Set { .. } | Op::SetUntil { .. })
 }
 
 pub(crate) fn check_value(op: &Op<&[u8]>) -> Result<()> {
     match op {
-        Op::Set { value, .. } | Op::CompareAndSwap { new: Some(value), .. } if value.len() > VALUE_MAX => {
+        Op::Set { value, .. } | Op::SetUntil { value, .. } | Op::CompareAndSwap { new: Some(value), .. }
+            if value.len() > VALUE_MAX =>
+        {
             Err(Error::limit("value", "bytes", value.len(), VALUE_MAX))
         }
         _ => Ok(()),
     }
 }
 
+/// When a value that an operation sets expires, if it does.
+#[inline(always)]
+fn expires(space: &Space, op: &Op<&[u8]>) -> Option<Expires> {
+    match op {
+        Op::SetUntil { expires, .. } => Some(*expires),
+        _ => space.ttl_ms().map(Expires::In),
+    }
+}
+
 impl<D: Disk> Core<D> {
+    /// New content that expires, if it is a value.
+    ///
+    /// # Errors
+    /// `Limit` if the expiry has no room beside it.
+    #[cold]
+    fn until<'b>(&self, expires: Expires, new: New<'b>) -> Result<New<'b>> {
+        const MOST: usize = VALUE_MAX - HEADER_MOST;
+        match new.1.len() {
+            _ if new.0 == Kind::Tombstone => Ok(new),
+            len if len > MOST => Err(Error::limit("value", "bytes", len, MOST)),
+            _ => {
+                let expires_ms = Some(expires.at_ms(|| self.newest().now_ms()));
+                Ok(New(Kind::Wrapped, Cow::Owned(Wrapped { expires_ms, content: &new.1 }.encode())))
+            }
+        }
+    }
+
     /// Makes one change.
     pub(crate) fn apply(&self, space: &Arc<Space>, op: Op<&[u8]>) -> Result<Outcome> {
         if let Op::DeleteRange { start, end } = op {
@@ -175,7 +212,9 @@ impl<D: Disk> Core<D> {
         // dropped after the lock, because that may close files.
         let before = reads(&op).then(|| self.version());
         // A damaged table matters only if no memtable has the key.
-        let looked = before.as_ref().map(|before| (before, read::value_in_tables(before, space.id, key)));
+        let looked = before
+            .as_ref()
+            .map(|before| (before, read::value_in_tables(before, space.id, key, self.newest())));
         let mut order = self.admit(matches!(op, Op::Delete { .. }))?;
         space.check()?;
         let old = match looked {
@@ -184,14 +223,22 @@ impl<D: Disk> Core<D> {
                 let now = &order.version;
                 match read::in_memtables(now, space.id, key, self.newest(), |bytes| Value::from(bytes)) {
                     Some(said) => said,
-                    None if same_partition(before, now, space.id, key) => in_tables?,
-                    None => read::value_in_tables(now, space.id, key)?,
+                    // A value that was there may have expired since.
+                    None if same_partition(before, now, space.id, key)
+                        && !(may_expire(now, space.id, key) && matches!(in_tables, Ok(Some(_)))) =>
+                    {
+                        in_tables?
+                    }
+                    None => read::value_in_tables(now, space.id, key, self.newest())?,
                 }
             }
         };
         let (effect, outcome) = merge::resolve(space.operator(), &op, old.as_deref(), VALUE_MAX)?;
-        let Some(new) = new_value(effect) else { return Ok(outcome) };
-        if new.is_none() && old.is_none() {
+        let Some(mut new) = new_value(effect) else { return Ok(outcome) };
+        if let Some(expires) = expires(space, &op) {
+            new = self.until(expires, new)?;
+        }
+        if new.0 == Kind::Tombstone && old.is_none() {
             return Ok(outcome);
         }
         let decided = Decided::Key { space: space.id, key: Cow::Borrowed(key), new };
@@ -436,7 +483,7 @@ impl<D: Disk> Core<D> {
         order.sequence = last;
         // Before any of it is visible.
         self.gaps.cut(decided.iter().filter_map(|decided| match decided {
-            Decided::Key { space, key, new: Some(_) } => Some((*space, &key[..])),
+            Decided::Key { space, key, new } if new.0 != Kind::Tombstone => Some((*space, &key[..])),
             _ => None,
         }));
         let Order { version, scratch, .. } = &mut *order;
@@ -448,7 +495,7 @@ impl<D: Disk> Core<D> {
         let (kept, nobody) = (self.readers.kept(), BTreeMap::new());
         let wanted = Wanted { visible: self.visible(), snapshots: kept.as_deref().unwrap_or(&nobody) };
         let mut left = (first..).zip(decided).filter_map(|(sequence, decided)| match decided {
-            Decided::Key { space, key, new } => Some((*space, &key[..], sequence, new.as_deref())),
+            Decided::Key { space, key, new } => Some((*space, &key[..], sequence, new.entry())),
             Decided::Range { .. } => None,
         });
         if decided.iter().any(Decided::is_range) {
@@ -471,7 +518,8 @@ impl<D: Disk> Core<D> {
                     space,
                     key: key.to_vec(),
                     sequence,
-                    value: value.map(<[u8]>::to_vec),
+                    kind: value.kind(),
+                    bytes: value.bytes().to_vec(),
                 });
                 lock(&self.unapplied).extend(rest);
             }
@@ -688,6 +736,11 @@ fn same_partition<D: Disk>(a: &Version<D>, b: &Version<D>, space: u32, key: &[u8
     }
 }
 
+/// Whether what the tables have for a key may expire.
+fn may_expire<D: Disk>(version: &Version<D>, space: u32, key: &[u8]) -> bool {
+    version.partition(space, key).is_some_and(|partition| partition.has_wrapped())
+}
+
 /// Applies the range deletes of a batch, all at its first sequence number: what the batch sets has that or a greater
 /// one, and what a later range of the batch deletes is not in it ([`Batch::finish`]).
 fn apply_ranges(memtable: &Memtable, decided: &[Decided<'_>], first: u64, wanted: &Wanted<'_>) {
@@ -788,14 +841,20 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
         let key = op.key();
         // A delete in a batch does not report whether the key existed.
         let old = match op {
-            Op::Set { .. } | Op::Delete { .. } => None,
+            Op::Set { .. } | Op::SetUntil { .. } | Op::Delete { .. } => None,
             _ => self.old(space, key)?,
         };
         let (effect, outcome) = merge::resolve(keyspace.operator(), &op, old.as_deref(), VALUE_MAX)?;
-        if let Some(new) = new_value(effect) {
+        if let Some(mut new) = new_value(effect) {
+            if let Some(expires) = expires(keyspace, &op) {
+                new = self.store.until(expires, new)?;
+            }
             if let Some(overlay) = &mut self.overlay {
                 let changed = &mut overlay.entry(space).or_default().changed;
-                changed.insert(key.to_vec(), new.as_deref().map(Value::from));
+                changed.insert(
+                    key.to_vec(),
+                    new.entry().value(|| self.store.newest().now_ms()).map(Value::from),
+                );
             }
             self.decided.push(Decided::Key { space, key: Cow::Borrowed(key), new });
         }

@@ -11,7 +11,7 @@ use crate::command::{Command, show, show_pair};
 use crate::golden::{contents, directory, file_line};
 use crate::random::pattern;
 use crate::world::World;
-use forrest::{Builder, Compression, Db, Durability, Pages};
+use forrest::{Builder, Compression, Db, Durability, Expires, Op, Pages};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -488,6 +488,41 @@ fn history(name: &str) {
     making.keep(name, "Changes of every kind in logs with history.", &path);
 }
 
+/// Values that expire long after anybody reads this, in a table and in the log, and a keyspace with a time to live.
+fn expiring(name: &str) {
+    let mut making = Making::new(&small());
+    making.run(CHANGES);
+    let set = |making: &Making, key: &str| {
+        // The year 2255.
+        let op = Op::SetUntil { key, value: "held", expires: Expires::At(9_000_000_000_000) };
+        making.store().apply(op).expect("it is set");
+        making.oracle.set(key, "held").expect("it is set");
+    };
+    for key in ["seat 1", "seat 2", "seat 3"] {
+        set(&making, key);
+    }
+    making.store().flush().expect("tables");
+    set(&making, "seat 4");
+    making.run("delete \"seat 2\"");
+    let century = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+    making.store().set_ttl(Some(century)).expect("it is on disk");
+    making.run("set oak later");
+    let path = making.path.clone();
+    making.keep(name, "Values that expire in the year 2255 or 2126, in a table and in the log.", &path);
+}
+
+/// Logs that are kept as history, with values that expire.
+fn expiring_history(name: &str) {
+    let mut making = Making::new(&small().history(true));
+    making.run(CHANGES);
+    let op = Op::SetUntil { key: "seat 1", value: "held", expires: Expires::At(9_000_000_000_000) };
+    making.store().apply(op).expect("it is set");
+    making.oracle.set("seat 1", "held").expect("it is set");
+    making.run("set in-log 1");
+    let path = making.path.clone();
+    making.keep(name, "A value that expires in the year 2255, in logs with history.", &path);
+}
+
 /// A name, and the function that makes the store of this name.
 type Maker = (&'static str, fn(&str));
 
@@ -527,6 +562,10 @@ const STORES: &[Maker] = &[
     ("merged", merged),
     // Its logs have version 3.
     ("history-3", history),
+    // Its manifest has version 5, its log version 4, and a table has wrapped values.
+    ("expiring", expiring),
+    // Its logs have version 5.
+    ("history-5", expiring_history),
 ];
 
 #[test]

@@ -134,7 +134,7 @@ fn errors_say_where_and_what() {
         ("compare-range a - k", "column 20: expected the value of this key, found the end of the line"),
         (
             "put a b",
-            "column 1: expected set, delete, add, merge, compare-and-swap, delete-range or compare-range, found put",
+            "column 1: expected set, set-for, set-until, delete, add, merge, compare-and-swap, delete-range or compare-range, found put",
         ),
         ("set a", "column 6: expected a value, found the end of the line"),
         ("set a b c", "column 9: expected the end of the line, found `c`"),

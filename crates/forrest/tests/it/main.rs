@@ -36,4 +36,5 @@ mod salvage;
 mod script;
 mod set_options;
 mod transaction;
+mod ttl;
 mod world;

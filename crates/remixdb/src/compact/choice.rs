@@ -1,5 +1,5 @@
-//! Chooses the compression of a keyspace's tables, and its merge operator, durably. Tables that are there stay as they
-//! are until they are merged.
+//! Chooses the compression of a keyspace's tables, the time to live of its values, and its merge operator, durably.
+//! Tables that are there stay as they are until they are merged.
 
 use crate::catalog::Space;
 use crate::compression;
@@ -10,8 +10,9 @@ use crate::scan;
 use forrest_base::lock;
 use forrest_engine::merge::{self, SharedOperator};
 use forrest_engine::spans;
-use forrest_engine::{Compression, DEFAULT_KEYSPACE, Direction, Result};
+use forrest_engine::{Compression, DEFAULT_KEYSPACE, Direction, Error, Result};
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 impl<D: Disk> Core<D> {
     /// Sets the compression of the tables that a keyspace gets from now on. Writes nothing if it is that already.
@@ -38,6 +39,33 @@ impl<D: Disk> Core<D> {
         manifest.reserve(&edits, || self.next_number())?;
         manifest.commit(edits).map_err(|error| self.log().stop(error))?;
         space.choose(method);
+        Ok(())
+    }
+
+    /// Sets the time to live of the values that a keyspace gets from now on. Writes nothing if it is that already.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for zero, and if the keyspace was dropped; `Unsupported`, `Io`, `OutOfSpace`, `Stopped`.
+    pub(crate) fn choose_ttl(&self, space: &Space, ttl: Option<Duration>) -> Result<()> {
+        if ttl.is_some_and(|ttl| ttl.is_zero()) {
+            return Err(Error::invalid("a time to live of 0; None lets values stay"));
+        }
+        let ms_of = |ttl: Duration| u64::try_from(ttl.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        let ttl_ms = ttl.map(ms_of);
+        self.check_here()?;
+        space.check()?;
+        if space.ttl_ms() == ttl_ms {
+            return Ok(());
+        }
+        self.check_writable()?;
+        let mut manifest = lock(&self.manifest);
+        self.log().check()?;
+        space.check()?;
+        self.name_in(&mut manifest, space)?;
+        let edits = vec![Edit::Ttl { space: space.id, ms: ttl_ms.unwrap_or(0) }];
+        manifest.reserve(&edits, || self.next_number())?;
+        manifest.commit(edits).map_err(|error| self.log().stop(error))?;
+        space.set_ttl_ms(ttl_ms);
         Ok(())
     }
 

@@ -269,6 +269,25 @@ impl<D: Disk> Core<D> {
         })
     }
 
+    /// Makes tables of a memtable that has a value which expired long ago, and merges the tables of one partition that
+    /// has much that has expired; true if there was one. Runs in the background, also while the store is written to.
+    pub(crate) fn compact_expired(&self) -> Result<bool> {
+        if !self.log().is_begun() {
+            return Ok(false);
+        }
+        let now_ms = self.newest().now_ms();
+        let is_old = |memtable: &Memtable| plan::is_overdue(memtable.expires_ms(), now_ms);
+        if is_old(&self.version().memtable) {
+            self.flush_if(|version| is_old(&version.memtable))?;
+        }
+        self.merge_first(|partition| {
+            let entries = || partition.tables().iter().map(|table| u64::from(table.entries())).sum();
+            partition.has_wrapped()
+                && partition.damage().is_none()
+                && plan::is_expired(entries(), partition.expiries(), now_ms)
+        })
+    }
+
     /// Merges the tables of one partition of which a third is dead: replaced entries, tombstones, and what they hide.
     /// True if there was one. Runs in the background when nothing was written for a while.
     pub(crate) fn compact_dead(&self) -> Result<bool> {
@@ -437,16 +456,18 @@ impl<D: Disk> Core<D> {
         self.merge(|other, partition| other == space.id && partition.meets(start, end))
     }
 
-    /// Merges the tables of the partitions that `which` chooses, where there are several, or where one is compressed
-    /// in another way than new ones.
+    /// Merges the tables of the partitions that `which` chooses, where there are several, or where one has
+    /// values that have expired, or is compressed in another way than new ones.
     ///
     /// # Errors
     /// `Corrupt` if one of them is damaged, `Io` if it cannot be read: it stays as it is, and the others are merged.
     fn merge(&self, which: impl Fn(u32, &Partition<D>) -> bool) -> Result<()> {
         let error_of = |one: &Partition<D>| Some(one.damage()?.error());
-        let catalog = self.catalog();
+        let (catalog, now_ms) = (self.catalog(), self.newest().now_ms());
+        let is_filtered = self.builder.filter.is_some();
         let is_due = |space: u32, one: &Partition<D>| {
             one.is_mergeable()
+                || (one.damage().is_none() && (is_filtered || one.has_expired(now_ms)))
                 || (one.may_recover() && one.tables().len() > 1)
                 || one.is_packed_otherwise(catalog.compression(space))
         };

@@ -48,7 +48,7 @@ impl<'n> New<'n> {
     pub(super) fn bytes(self) -> u64 {
         let (mut pairs, mut bytes) = (self.pairs(), 0);
         while let Some(key) = pairs.key() {
-            bytes += (key.len() + pairs.said().map_or(0, <[u8]>::len)) as u64;
+            bytes += (key.len() + pairs.said().bytes().len()) as u64;
             pairs.advance();
         }
         bytes

@@ -1,5 +1,7 @@
 //! Decides how a partition takes the new pairs of a memtable: the cheapest way that keeps it fast to read.
 
+use crate::table::Expiries;
+
 /// Maximum number of tables of a partition. More tables make reads slower. Fewer make writes more expensive,
 /// because a pair is written again when tables are merged.
 pub(crate) const TABLES_MAX: usize = 24;
@@ -69,6 +71,30 @@ pub(crate) fn plan(tables: &[u64], new: u64, most: usize, large: impl FnOnce() -
 /// Whether so much of the entries is dead that merging them gives back a third of the space.
 pub(crate) fn is_dead(all: u64, live: u64) -> bool {
     all.saturating_mul(2) > live.saturating_mul(3)
+}
+
+/// The longest time that a value stays in a table after it has expired, in milliseconds, while there is room: 24 hours.
+const EXPIRED_MOST: u64 = 24 * 60 * 60 * 1000;
+
+/// Whether a value that expires at this time has to be removed now.
+pub(crate) fn is_overdue(expires_ms: u64, now_ms: u64) -> bool {
+    expires_ms.saturating_add(EXPIRED_MOST) <= now_ms
+}
+
+/// Whether tables with this number of entries are merged because of what has expired of them: about a third, as of
+/// other dead entries, or something long ago. How much that is, is known of a table when all of it is over. Until then
+/// its expiries count as evenly distributed.
+pub(crate) fn is_expired(entries: u64, tables: impl Iterator<Item = Expiries>, now_ms: u64) -> bool {
+    let (mut expired, mut is_due) = (0, false);
+    for Expiries { values, first_ms, last_ms } in tables {
+        is_due |= is_overdue(first_ms, now_ms);
+        expired += match now_ms.checked_sub(first_ms) {
+            None => 0,
+            Some(_) if last_ms <= now_ms => u64::from(values),
+            Some(passed) => (u128::from(values) * u128::from(passed) / u128::from(last_ms - first_ms)) as u64,
+        };
+    }
+    is_due || (expired > 0 && is_dead(entries, entries.saturating_sub(expired)))
 }
 
 /// How many of the bytes of all tables are too many if `live` of them are live: more than half as many again.
@@ -194,5 +220,22 @@ mod tests {
         assert!(is_worn(&[100; 10], 1700));
         assert!(!is_worn(&[1000, 10], 50_000), "hardly any step leaves the large one");
         assert!(is_worn(&[1000, 10], 200_000));
+    }
+
+    #[test]
+    fn what_expires_is_merged_where_a_third_of_it_has_or_after_a_day() {
+        let is_expired = |entries, tables: &[(u32, u64, u64)], now_ms| {
+            let tables =
+                tables.iter().map(|&(values, first_ms, last_ms)| Expiries { values, first_ms, last_ms });
+            is_expired(entries, tables, now_ms)
+        };
+        assert!(!is_expired(100, &[], u64::MAX) && !is_expired(0, &[(0, 1, 1)], 1));
+        assert!(!is_expired(100, &[(90, 1000, 2000)], 1200), "a fifth, about");
+        assert!(is_expired(100, &[(90, 1000, 2000)], 1500), "half");
+        assert!(!is_expired(100, &[(10, 1000, 2000)], 2000), "all, but that is little");
+        assert!(!is_expired(100, &[(10, 1000, 2000), (60, 2000, 3000)], 2300));
+        assert!(is_expired(100, &[(10, 1000, 2000), (60, 2000, 3000)], 2600));
+        assert!(!is_expired(1_000_000, &[(1, 1000, u64::MAX)], 999 + EXPIRED_MOST));
+        assert!(is_expired(1_000_000, &[(1, 1000, u64::MAX)], 1000 + EXPIRED_MOST));
     }
 }

@@ -7,17 +7,19 @@
 
 use super::new::{Deleted, New};
 use super::plan::{Plan, large, plan, tables_most};
+use crate::catalog::Space;
 use crate::core::Core;
 use crate::disk::{self, Disk, Kind, Name};
 use crate::gauge::Share;
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, VALUE_MAX};
 use crate::partition::{self, Damage, Known, LOOK, Owned, Partition, Stored, entries_of};
 use crate::ranges::{Range, Ranges};
 use crate::remix::{RUNS_MAX, Remix, RemixCursor, Show};
 use crate::table::{self, Table, TableCursor, TableEntry};
 use crate::version::Version;
+use crate::wrapped::{self, Wrapped};
 use forrest_base::lock;
-use forrest_engine::{Compression, Error, ErrorKind, Result};
+use forrest_engine::{Compression, Error, ErrorKind, Filter, Result, Verdict, merge};
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex};
 
@@ -569,11 +571,11 @@ pub(super) fn merge<D: Disk>(
             continue;
         }
         let key = new.key().expect("it has a key");
-        match new.said() {
-            Some(value) => output.add(key, TableEntry::Value(value))?,
+        match new.said().at(|| output.now_ms()) {
             // A tombstone that hides no older version is not needed.
-            None if old.show == Show::Tombstones => output.add(key, TableEntry::Tombstone)?,
-            None => {}
+            TableEntry::Tombstone if old.show != Show::Tombstones => {}
+            TableEntry::Tombstone => output.add(key, TableEntry::Tombstone)?,
+            entry => output.add_live(key, entry, old.show)?,
         }
         if order == Ordering::Equal {
             old.advance()?;
@@ -652,7 +654,18 @@ impl<'n, D: Disk> Old<'n, D> {
         let (run, ordinal) = self.cursor.as_mut().and_then(|cursor| cursor.run()).expect("it has a key");
         self.value.clear();
         run.value_into(ordinal, &mut self.value)?;
-        output.add(&self.key, TableEntry::Value(&self.value))
+        if !run.table().has_wrapped() || run.kind(ordinal)? != table::Kind::Wrapped {
+            return output.add_live(&self.key, TableEntry::Value(&self.value), self.show);
+        }
+        let Some(wrapped) = Wrapped::read(&self.value) else {
+            return Err(disk::damaged(run.table().name(), 0, wrapped::FLAW));
+        };
+        match wrapped.has_expired(output.now_ms()) {
+            false => output.add_live(&self.key, TableEntry::Wrapped(&self.value), self.show),
+            // The tables that are not merged may have the key.
+            true if self.show == Show::Tombstones => output.add(&self.key, TableEntry::Tombstone),
+            true => Ok(()),
+        }
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -684,6 +697,9 @@ pub(super) struct Output<'s, D: Disk> {
     left: u32,
     /// What the builder counts for.
     share: Share,
+    now_ms: Option<u64>,
+    /// The filter of values, if there is one, and the keyspace.
+    filter: Option<(&'s Filter, Arc<Space>)>,
 }
 
 impl<'s, D: Disk> Output<'s, D> {
@@ -696,8 +712,63 @@ impl<'s, D: Disk> Output<'s, D> {
     ) -> Output<'s, D> {
         let share = store.shared.cache.indexes().take(0);
         let (done, before) = (Vec::new(), Vec::new());
-        let compression = store.catalog().compression(space);
-        Output { store, compression, most, tags, builder: None, done, before, files, left: LOOK, share }
+        let catalog = store.catalog();
+        let compression = catalog.compression(space);
+        let filter = store.builder.filter.as_ref().and_then(|filter| {
+            let space = catalog.spaces.values().find(|one| one.id == space)?;
+            Some((filter, space.clone()))
+        });
+        Output {
+            store,
+            compression,
+            most,
+            tags,
+            builder: None,
+            done,
+            before,
+            files,
+            left: LOOK,
+            share,
+            now_ms: None,
+            filter,
+        }
+    }
+
+    /// The time by which values expire here: that of the beginning.
+    fn now_ms(&mut self) -> u64 {
+        *self.now_ms.get_or_insert_with(|| self.store.newest().now_ms())
+    }
+
+    /// Adds a value that is there, as the filter decides. If others have the key, `show` has tombstones.
+    #[inline]
+    fn add_live(&mut self, key: &[u8], entry: TableEntry<'_>, show: Show) -> Result<()> {
+        if self.filter.is_none() { self.add(key, entry) } else { self.add_filtered(key, entry, show) }
+    }
+
+    #[inline(never)]
+    fn add_filtered(&mut self, key: &[u8], entry: TableEntry<'_>, show: Show) -> Result<()> {
+        let (filter, space) = self.filter.as_ref().expect("there is one");
+        let wrapped = match entry {
+            TableEntry::Wrapped(bytes) => Wrapped::read(bytes).expect("it was checked"),
+            entry => Wrapped { expires_ms: None, content: entry.bytes() },
+        };
+        let operator = space.operator();
+        let fits = |new: &[u8]| {
+            new.len() <= VALUE_MAX - wrapped::HEADER_MOST
+                && operator.is_none_or(|operator| merge::check_stored(&**operator, new).is_ok())
+        };
+        match filter.decide(&space.name, key, wrapped.content) {
+            Verdict::Drop if show == Show::Tombstones => self.add(key, TableEntry::Tombstone),
+            Verdict::Drop => Ok(()),
+            Verdict::Replace(new) if fits(&new) => match wrapped.expires_ms {
+                None => self.add(key, TableEntry::Value(&new)),
+                expires_ms => {
+                    let new = Wrapped { expires_ms, content: &new }.encode();
+                    self.add(key, TableEntry::Wrapped(&new))
+                }
+            },
+            _ => self.add(key, entry),
+        }
     }
 
     fn add(&mut self, key: &[u8], entry: TableEntry<'_>) -> Result<()> {

@@ -30,6 +30,7 @@ use std::any::Any;
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A file is copied in pieces of this size.
 const COPIED_BYTES: usize = 1 << 20;
@@ -211,6 +212,12 @@ pub trait Disk: Send + Sync + 'static {
     /// Bytes that files of this kind can still take, as far as that is known.
     fn free(&self, _of: Kind) -> io::Result<u64> {
         Ok(u64::MAX)
+    }
+
+    /// The wall clock, in milliseconds since 1970. Values expire by it.
+    fn now_ms(&self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Adds a name in another directory, the same one, to a file of this directory that is held: both names

@@ -1,9 +1,9 @@
 //! The content of a manifest's records: edits of the state of the store.
 //!
-//! The framing is that of [`record`](crate::record). The header has the version of the format, which is 4, and its
+//! The framing is that of [`record`](crate::record). The header has the version of the format, which is 5, and its
 //! fields are 0. Version 1 has no edits of the kinds 7 and 8, version 2 none of the kind 9, version 3 none of the kind
-//! 10. The first record makes the whole state out of an empty one. Each further record is a change that takes place as
-//! a whole.
+//! 10, version 4 none of the kind 11. The first record makes the whole state out of an empty one. Each further record
+//! is a change that takes place as a whole.
 //!
 //! ```text
 //! edit   kind, 1 byte; then, by kind,
@@ -20,6 +20,8 @@
 //!   9 compression  identifier of a keyspace; the compression of its tables from now on: 0 none, 1 LZ4, 2 Zstandard.
 //!                  A keyspace without has that of the default one, which has none without
 //!  10 operator     identifier of a keyspace; length of a name, name: its merge operator
+//!  11 ttl          identifier of a keyspace; the time to live of values that are set without one from now on, in
+//!                  milliseconds; 0: they stay
 //! ```
 //!
 //! Numbers are encoded by [`codec`](crate::codec). A partition ends at the least key of the next one. If the
@@ -49,6 +51,7 @@ pub(crate) enum Edit {
     Whole { log: u64, end: u64 },
     Compression { space: u32, method: Compression },
     Operator { space: u32, name: String },
+    Ttl { space: u32, ms: u64 },
 }
 
 impl Edit {
@@ -103,6 +106,11 @@ impl Edit {
                 put_number(out, u64::from(*space));
                 put_bytes(out, name.as_bytes());
             }
+            Edit::Ttl { space, ms } => {
+                out.push(11);
+                put_number(out, u64::from(*space));
+                put_number(out, *ms);
+            }
         }
     }
 
@@ -132,6 +140,7 @@ impl Edit {
             10 => {
                 Edit::Operator { space: id(parts)?, name: str::from_utf8(parts.bytes()?).ok()?.to_string() }
             }
+            11 => Edit::Ttl { space: id(parts)?, ms: parts.number()? },
             _ => return None,
         })
     }
@@ -169,6 +178,12 @@ mod tests {
         assert_eq!(Edit::take(&mut Parts(&[10, 0])), None, "an operator without a name");
         assert_eq!(Edit::take(&mut Parts(&[11, 0])), None, "a kind of a later version");
         let mut bytes = Vec::new();
+        Edit::Ttl { space: 3, ms: 5 }.put(&mut bytes);
+        assert_eq!(
+            (&bytes[..], Edit::take(&mut Parts(&bytes))),
+            (&b"\x0B\x03\x05"[..], Some(Edit::Ttl { space: 3, ms: 5 }))
+        );
+        bytes.clear();
         let edit = Edit::Operator { space: 3, name: "max".to_string() };
         edit.put(&mut bytes);
         assert_eq!((&bytes[..], Edit::take(&mut Parts(&bytes))), (&b"\x0A\x03\x03max"[..], Some(edit)));

@@ -48,6 +48,8 @@ pub(crate) struct ManifestState {
     pub(crate) compression: BTreeMap<u32, Compression>,
     /// The names of the merge operators of the keyspaces that have one.
     pub(crate) operators: BTreeMap<u32, String>,
+    /// The times to live of the values of keyspaces, in milliseconds, where they are not to stay.
+    pub(crate) ttls: BTreeMap<u32, u64>,
     /// The identifier of the next keyspace.
     pub(crate) next: u32,
     /// The first log that is still needed.
@@ -69,6 +71,7 @@ impl ManifestState {
                 self.partitions.remove(&id);
                 self.compression.remove(&id);
                 self.operators.remove(&id);
+                self.ttls.remove(&id);
                 return self.keyspaces.remove(&id).is_some();
             }
             Edit::Next { id } => self.next = id,
@@ -86,6 +89,13 @@ impl ManifestState {
                 self.compression.insert(space, method);
                 return self.keyspaces.contains_key(&space);
             }
+            Edit::Ttl { space, ms } => {
+                match ms {
+                    0 => self.ttls.remove(&space),
+                    ms => self.ttls.insert(space, ms),
+                };
+                return self.keyspaces.contains_key(&space);
+            }
             Edit::Operator { space, name } => {
                 return self.operators.insert(space, name).is_none() && self.keyspaces.contains_key(&space);
             }
@@ -98,6 +108,7 @@ impl ManifestState {
         let keyspaces = self.keyspaces.iter().map(|(&id, name)| Edit::Keyspace { id, name: name.clone() });
         let compression =
             self.compression.iter().map(|(&space, &method)| Edit::Compression { space, method });
+        let ttls = self.ttls.iter().map(|(&space, &ms)| Edit::Ttl { space, ms });
         let operators =
             self.operators.iter().map(|(&space, name)| Edit::Operator { space, name: name.clone() });
         let numbers = [Edit::Next { id: self.next }, Edit::Floor { log: self.floor }];
@@ -115,6 +126,7 @@ impl ManifestState {
         keyspaces
             .chain(compression)
             .chain(operators)
+            .chain(ttls)
             .chain(numbers)
             .chain(covered)
             .chain(whole)

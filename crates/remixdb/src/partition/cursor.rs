@@ -15,6 +15,10 @@ const TOLD: u64 = 4096;
 /// entries, each of which takes as long as three steps (compact/plan.rs).
 const READ_STEPS: u64 = 32;
 
+/// The flags of a cursor.
+const PLACED: u8 = 1;
+const MIXED: u8 = 2;
+
 /// A cursor over a table that owns what it needs.
 pub(crate) type Owned<D> = TableCursor<Arc<Table<D>>>;
 
@@ -53,9 +57,13 @@ pub(super) struct LayerCursor<D: Disk> {
     /// The entry at the position. Its key is in the buffer of the run's own cursor.
     run: usize,
     ordinal: u32,
-    /// Whether it was placed and has not moved since.
-    is_placed: bool,
+    /// `PLACED` if it was placed and has not moved since, and `MIXED` if what it moves to may have expired.
+    flags: u8,
+    /// The time at which it reads.
+    now_ms: u64,
     show: Show,
+    /// Number of entries without a value at that time that it moved past since the last call of `take_passed`.
+    gone: u64,
     walks: Walks,
 }
 
@@ -100,6 +108,7 @@ impl<D: Disk> LayerCursor<D> {
         tables: &[Arc<Table<D>>],
         show: Show,
         keys_only: bool,
+        now_ms: u64,
         walked: &Arc<AtomicU64>,
     ) -> LayerCursor<D> {
         let over = match remix {
@@ -113,13 +122,20 @@ impl<D: Disk> LayerCursor<D> {
             }
         };
         let walks = Walks { all: walked.clone(), own: 0 };
-        LayerCursor { over, run: 0, ordinal: 0, is_placed: false, show, walks }
+        // Which entries of several tables have expired, their order does not say.
+        let is_mixed = show == Show::Live && tables.iter().any(|table| table.has_wrapped());
+        let flags = if is_mixed { MIXED } else { 0 };
+        LayerCursor { over, run: 0, ordinal: 0, flags, now_ms, show, gone: 0, walks }
     }
 
-    /// Number of tombstones and replaced entries that it moved past since the last call. They count as steps.
+    /// Number of tombstones, replaced entries and expired values that it moved past since the last call. They count as
+    /// steps.
     pub(super) fn take_passed(&mut self) -> u64 {
-        let Over::Several(cursor) = &mut self.over else { return 0 };
-        let passed = cursor.take_passed();
+        let gone = std::mem::take(&mut self.gone);
+        let passed = match &mut self.over {
+            Over::One(_) => gone,
+            Over::Several(cursor) => gone + cursor.take_passed(),
+        };
         self.walks.own += passed;
         passed
     }
@@ -169,7 +185,7 @@ impl<D: Disk> LayerCursor<D> {
             Over::One(_) => self.from(0),
             Over::Several(cursor) => {
                 cursor.first()?;
-                self.arrive()
+                self.arrive_live(true)
             }
         }
     }
@@ -182,7 +198,7 @@ impl<D: Disk> LayerCursor<D> {
             }
             Over::Several(cursor) => {
                 cursor.last()?;
-                self.arrive()
+                self.arrive_live(false)
             }
         }
     }
@@ -196,7 +212,7 @@ impl<D: Disk> LayerCursor<D> {
             }
             Over::Several(cursor) => {
                 cursor.seek(key)?;
-                self.land()
+                self.land(true)
             }
         }
     }
@@ -212,7 +228,7 @@ impl<D: Disk> LayerCursor<D> {
             }
             Over::Several(cursor) => {
                 cursor.seek_for_prev(key)?;
-                self.land()
+                self.land(false)
             }
         }
     }
@@ -222,9 +238,15 @@ impl<D: Disk> LayerCursor<D> {
         match &mut self.over {
             Over::One(_) => self.from(self.ordinal + 1),
             Over::Several(cursor) => {
-                if std::mem::take(&mut self.is_placed) {
-                    // It walks: prefetch its future places in all other tables at once.
-                    cursor.each_run(|run, next| run.fetch(next));
+                if self.flags != 0 {
+                    if self.flags & PLACED != 0 {
+                        // It walks: prefetch its future places in all other tables at once.
+                        cursor.each_run(|run, next| run.fetch(next));
+                    }
+                    self.flags &= !PLACED;
+                    if self.flags & MIXED != 0 {
+                        return self.go_live(true);
+                    }
                 }
                 cursor.next()?;
                 self.arrive()
@@ -237,8 +259,14 @@ impl<D: Disk> LayerCursor<D> {
         match &mut self.over {
             Over::One(_) => self.before(self.ordinal),
             Over::Several(cursor) => {
-                if std::mem::take(&mut self.is_placed) {
-                    cursor.each_run(|run, next| run.fetch(next.saturating_sub(1)));
+                if self.flags != 0 {
+                    if self.flags & PLACED != 0 {
+                        cursor.each_run(|run, next| run.fetch(next.saturating_sub(1)));
+                    }
+                    self.flags &= !PLACED;
+                    if self.flags & MIXED != 0 {
+                        return self.go_live(false);
+                    }
                 }
                 cursor.prev()?;
                 self.arrive()
@@ -248,7 +276,7 @@ impl<D: Disk> LayerCursor<D> {
 
     /// Completes a jump of the REMIX, with a prefetch of everything there at once.
     #[inline]
-    fn land(&mut self) -> Result<bool> {
+    fn land(&mut self, forward: bool) -> Result<bool> {
         if self.walks.own >= TOLD {
             self.take_reads();
             self.walks.tell();
@@ -257,9 +285,52 @@ impl<D: Disk> LayerCursor<D> {
         if let Some(RunEntry { run, ordinal, .. }) = cursor.entry() {
             cursor.of_run(run).fetch(ordinal);
         }
-        self.is_placed = true;
+        self.flags |= PLACED;
         self.walks.own += cursor.runs().len() as u64;
-        self.arrive()
+        self.arrive_live(forward)
+    }
+
+    /// Reads the key at the place of the REMIX, or the next one whose value has not expired; false if there is none.
+    #[inline]
+    fn arrive_live(&mut self, forward: bool) -> Result<bool> {
+        let found = self.arrive()?;
+        if found && self.flags & MIXED != 0 && self.is_gone()? {
+            self.gone += 1;
+            return self.go_live(forward);
+        }
+        Ok(found)
+    }
+
+    /// Moves on to a key whose value has not expired.
+    #[cold]
+    fn go_live(&mut self, forward: bool) -> Result<bool> {
+        loop {
+            let Over::Several(cursor) = &mut self.over else { return Ok(false) };
+            if forward {
+                cursor.next()?
+            } else {
+                cursor.prev()?
+            };
+            if !self.arrive()? {
+                return Ok(false);
+            }
+            if !self.is_gone()? {
+                return Ok(true);
+            }
+            self.gone += 1;
+        }
+    }
+
+    /// Whether the current entry has expired. REQUIRES: it is no tombstone.
+    fn is_gone(&mut self) -> Result<bool> {
+        let (ordinal, now_ms) = (self.ordinal, self.now_ms);
+        let table = self.table();
+        Ok(table.table().has_wrapped() && table.is_gone(ordinal, now_ms)?)
+    }
+
+    /// Sets the time at which it reads, before it is placed again.
+    pub(super) fn set_time(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
     }
 
     /// Reads the key at the place of the REMIX; false if there is none.
@@ -278,9 +349,13 @@ impl<D: Disk> LayerCursor<D> {
         match &mut self.over {
             Over::One(_) => {
                 let ordinal = self.ordinal;
-                self.table().is_tombstone(ordinal)
+                match self.table().is_tombstone(ordinal)? {
+                    true => Ok(true),
+                    false => self.is_gone(),
+                }
             }
-            Over::Several(cursor) => Ok(cursor.entry().is_some_and(|entry| entry.tombstone)),
+            Over::Several(cursor) if cursor.entry().is_some_and(|entry| entry.tombstone) => Ok(true),
+            Over::Several(_) => self.is_gone(),
         }
     }
 
@@ -289,11 +364,12 @@ impl<D: Disk> LayerCursor<D> {
     fn from(&mut self, start: u32) -> Result<bool> {
         let Over::One(Some(run)) = &mut self.over else { return Ok(false) };
         for ordinal in start..Run::len(run) {
-            if self.show == Show::Tombstones || !run.is_deleted(ordinal)? {
+            if self.show == Show::Tombstones || !run.is_gone(ordinal, self.now_ms)? {
                 self.ordinal = ordinal;
                 run.key_at(ordinal)?;
                 return Ok(true);
             }
+            self.gone += 1;
         }
         Ok(false)
     }
@@ -303,11 +379,12 @@ impl<D: Disk> LayerCursor<D> {
     fn before(&mut self, end: u32) -> Result<bool> {
         let Over::One(Some(run)) = &mut self.over else { return Ok(false) };
         for ordinal in (0..end).rev() {
-            if self.show == Show::Tombstones || !run.is_deleted(ordinal)? {
+            if self.show == Show::Tombstones || !run.is_gone(ordinal, self.now_ms)? {
                 self.ordinal = ordinal;
                 run.key_at(ordinal)?;
                 return Ok(true);
             }
+            self.gone += 1;
         }
         Ok(false)
     }

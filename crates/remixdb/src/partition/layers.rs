@@ -62,6 +62,17 @@ impl<D: Disk> PartitionCursor<D> {
         }
     }
 
+    /// Sets the time at which it reads, before it is placed again.
+    pub(crate) fn set_time(&mut self, now_ms: u64) {
+        match &mut self.0 {
+            Layers::One(layer) => layer.set_time(now_ms),
+            Layers::Two(two) => {
+                two.newer.set_time(now_ms);
+                two.older.set_time(now_ms);
+            }
+        }
+    }
+
     /// The current key. REQUIRES: the last move found one.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {

@@ -31,7 +31,7 @@ pub(crate) use order::{Known, LOOK, Shared, Stored, entries_of, merge_order, nam
 use crate::disk::{self, Disk, Name};
 use crate::manifest::Files;
 use crate::remix::{self, Remix, RunEntry, Show};
-use crate::table::{Table, TableCursor};
+use crate::table::{Expiries, Table, TableCursor};
 use cursor::LayerCursor;
 use forrest_base::lock;
 use forrest_engine::{Compression, Error, ErrorKind, Result};
@@ -47,6 +47,8 @@ pub(crate) struct Partition<D: Disk> {
     tables: Vec<Arc<Table<D>>>,
     /// Those that are lost, from the oldest on.
     lost: Vec<Lost>,
+    /// Whether a table has wrapped values.
+    has_wrapped: bool,
     /// Set when damage was met.
     damage: OnceLock<Damage>,
     /// Set at the first scan, or earlier.
@@ -138,7 +140,8 @@ impl<D: Disk> Partition<D> {
     ) -> Partition<D> {
         let (damage, known, replaced) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let (walked, is_file_bad) = (Arc::default(), AtomicBool::new(false));
-        Partition { low, tables, lost, damage, known, replaced, source, walked, is_file_bad }
+        let has_wrapped = tables.iter().any(|table| table.has_wrapped());
+        Partition { low, tables, lost, has_wrapped, damage, known, replaced, source, walked, is_file_bad }
     }
 
     /// The partition with other tables after the first ones, which are damaged. Of its REMIX file, if it is still of
@@ -512,37 +515,58 @@ impl<D: Disk> Partition<D> {
         }
     }
 
-    /// Passes the value of a key to `see`; `None` if it is not there. The key is searched at the place that
-    /// [`find`](Self::find) returned.
+    /// Passes the value that a key has at a time to `see`; `None` if it is not there. The key is searched at the place
+    /// that [`find`](Self::find) returned.
+    #[inline]
     pub(crate) fn get<R>(
         &self,
         at: Whereabouts,
         key: &[u8],
+        now_ms: impl FnOnce() -> u64,
         see: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
+        value_of(self.newest(at, key)?, now_ms, see)
+    }
+
+    /// When the value expires that a key has at a time, in milliseconds since 1970; `Some(None)` if it does not, and
+    /// `None` if the key is not there.
+    pub(crate) fn expires_ms(&self, key: &[u8], now_ms: u64) -> Result<Option<Option<u64>>> {
+        let Some((mut cursor, entry)) = self.newest(self.find(key), key)? else { return Ok(None) };
+        if entry.tombstone {
+            return Ok(None);
+        }
+        let expires_ms = cursor.expires_ms(entry.ordinal)?;
+        Ok(expires_ms.is_none_or(|expires_ms| expires_ms > now_ms).then_some(expires_ms))
+    }
+
+    /// The newest version of a key.
+    #[inline(always)]
+    fn newest(&self, at: Whereabouts, key: &[u8]) -> Result<Option<At<'_, D>>> {
         match (at, self.whole_order(), &self.tables[..]) {
-            (Whereabouts::Segment(at), Some(remix), tables) => {
-                return value_of(newest(remix, at, tables, key)?, see);
-            }
+            (Whereabouts::Segment(at), Some(remix), tables) => return newest(remix, at, tables, key),
             (Whereabouts::Block(number), _, [table]) => {
                 let mut cursor = TableCursor::new(&**table);
                 let found = cursor.find_tagged(number, key)?;
-                return value_of(found.map(|ordinal| entry_at(cursor, ordinal)).transpose()?, see);
+                return found.map(|ordinal| entry_at(cursor, ordinal)).transpose();
             }
             _ => {}
         }
+        self.newest_otherwise(key)
+    }
+
+    fn newest_otherwise(&self, key: &[u8]) -> Result<Option<At<'_, D>>> {
         if let Some(Known { base: Some(base), remix, .. }) = self.known.get() {
             match self.newest_in_layers(base, remix.as_deref(), key) {
                 // If the file of the order is damaged, the tables still have all.
                 // ORDERING: it stands for itself.
                 Err(error) if disk::is_damage(&error) => self.is_file_bad.store(true, Relaxed),
-                found => return value_of(found?, see),
+                found => return found,
             }
         }
         let from = self.lost.last().map_or(0, |newest| newest.older);
         for table in self.tables[from..].iter().rev() {
             if let Some(found) = entry_of(table, key)? {
-                return value_of(Some(found), see);
+                return Ok(Some(found));
             }
         }
         // The key may be in the newest lost table.
@@ -617,12 +641,28 @@ impl<D: Disk> Partition<D> {
         Ok(ranks)
     }
 
-    /// A cursor over the keys that are there, not placed yet. With `keys_only`, it announces no values to the device.
-    pub(crate) fn cursor(&self, keys_only: bool) -> Result<PartitionCursor<D>> {
+    /// Whether a value has expired.
+    pub(crate) fn has_expired(&self, now_ms: u64) -> bool {
+        self.expiries().any(|some| some.first_ms <= now_ms)
+    }
+
+    /// The expiries of each table that has any.
+    pub(crate) fn expiries(&self) -> impl Iterator<Item = Expiries> {
+        self.tables.iter().filter_map(|table| table.expiries())
+    }
+
+    /// Whether a table has wrapped values.
+    pub(crate) fn has_wrapped(&self) -> bool {
+        self.has_wrapped
+    }
+
+    /// A cursor over the keys that are there at a time, not placed yet. With `keys_only`, it announces no values to the
+    /// device.
+    pub(crate) fn cursor(&self, keys_only: bool, now_ms: u64) -> Result<PartitionCursor<D>> {
         let known = self.known()?;
         let (first, newer) = self.tables.split_at(known.base_tables());
         let layer = |remix: &Option<Arc<Remix>>, tables, show| {
-            LayerCursor::new(remix.as_ref(), tables, show, keys_only, &self.walked)
+            LayerCursor::new(remix.as_ref(), tables, show, keys_only, now_ms, &self.walked)
         };
         Ok(match (first, newer) {
             ([], newer) => PartitionCursor::one(layer(&known.remix, newer, Show::Live)),
@@ -680,9 +720,13 @@ fn entry_at<D: Disk>(mut cursor: TableCursor<&Table<D>>, ordinal: u32) -> Result
 
 /// Passes the value of an entry to `see`; `None` if there is no entry, or it deletes its key.
 #[inline(always)]
-fn value_of<D: Disk, R>(found: Option<At<'_, D>>, see: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+fn value_of<D: Disk, R>(
+    found: Option<At<'_, D>>,
+    now_ms: impl FnOnce() -> u64,
+    see: impl FnOnce(&[u8]) -> R,
+) -> Result<Option<R>> {
     match found {
-        Some((mut cursor, entry)) if !entry.tombstone => cursor.value_with(entry.ordinal, see).map(Some),
+        Some((mut cursor, entry)) if !entry.tombstone => cursor.seen(entry.ordinal, now_ms, see),
         _ => Ok(None),
     }
 }

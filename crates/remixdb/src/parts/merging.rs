@@ -161,7 +161,7 @@ impl Merging {
     #[inline]
     fn settle(&mut self) -> Result<bool> {
         while let Some(at) = self.top() {
-            if self.runs[at].kind(self.ordinals[at])? == Kind::Value {
+            if self.runs[at].kind(self.ordinals[at])? != Kind::Tombstone {
                 return Ok(true);
             }
             self.pass(at)?;

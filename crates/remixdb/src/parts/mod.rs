@@ -229,7 +229,7 @@ impl Partition {
     /// `Io`, `Corrupt`.
     #[inline]
     pub fn get<R>(&self, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.0.get(self.0.find(key), key, see)
+        self.0.get(self.0.find(key), key, || 0, see)
     }
 
     /// A cursor, not placed yet.
@@ -237,7 +237,7 @@ impl Partition {
     /// # Errors
     /// `Io`, `Corrupt`.
     pub fn cursor(&self) -> Result<PartCursor> {
-        Ok(PartCursor(self.0.cursor(false)?))
+        Ok(PartCursor(self.0.cursor(false, 0)?))
     }
 
     /// Bytes of memory that hold the locations of keys: the REMIX, and for each table the loaded part of its

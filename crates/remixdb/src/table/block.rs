@@ -14,7 +14,8 @@
 //!           they differ
 //!       24  ends of the values, counted from the first value's beginning
 //!           ends of the keys, counted from the first suffix's beginning, at a multiple of their width
-//!           kinds, 1 byte each: 0 a value, 1 a tombstone (whose value has no bytes)
+//!           kinds, 1 byte each: 0 a value, 1 a tombstone (whose value has no bytes), 2 a wrapped
+//!           value (see [`wrapped`](crate::wrapped)), only in tables with the feature
 //!           common prefix
 //!           suffixes: the keys without the prefix, in ascending order
 //! ```
@@ -28,6 +29,7 @@
 
 use super::format::{BLOCK_HEAD as HEAD, BLOCK_KEYS, u32_at, u64_at};
 use crate::key::{common_prefix, head_of};
+pub(crate) use crate::wrapped::Kind;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -36,15 +38,6 @@ const GROUP: usize = 8;
 
 const KINDS: u8 = 1;
 const SEQUENCES: u8 = 2;
-
-/// The kind of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// It has a value.
-    Value = 0,
-    /// Its key is deleted.
-    Tombstone = 1,
-}
 
 /// The head of the bytes between two offsets; meaningless if they are beyond the end.
 #[inline(always)]
@@ -204,7 +197,7 @@ pub(super) fn length(head: &[u8; HEAD]) -> usize {
 
 impl Layout {
     /// The layout of a block, which is exactly these bytes; or the flaw in it.
-    pub(super) fn read(block: &[u8]) -> Result<Layout, &'static str> {
+    pub(super) fn read(block: &[u8], has_wrapped: bool) -> Result<Layout, &'static str> {
         const DAMAGED: &str = "a key block whose columns do not fit it";
         let head = block.first_chunk::<HEAD>().ok_or(DAMAGED)?;
         let [count, flags, key_width, value_width] = [head[20], head[21], head[22], head[23]];
@@ -232,7 +225,8 @@ impl Layout {
         if (suffixes_at as u64).checked_add(suffixes) != Some(block.len() as u64) {
             return Err(DAMAGED);
         }
-        if block[keys_end..prefix_at].iter().any(|&kind| kind > Kind::Tombstone as u8) {
+        let most = if has_wrapped { Kind::Wrapped } else { Kind::Tombstone };
+        if block[keys_end..prefix_at].iter().any(|&kind| kind > most as u8) {
             return Err("an entry of a kind that only a newer version of this library knows");
         }
         Ok(Layout {
@@ -277,8 +271,11 @@ impl<'b> Block<'b> {
     pub(super) fn kind(&self, i: usize) -> Kind {
         match self.layout.kinds_at {
             0 => Kind::Value,
-            at if self.bytes[at + i] == 0 => Kind::Value,
-            _ => Kind::Tombstone,
+            at => match self.bytes[at + i] {
+                0 => Kind::Value,
+                1 => Kind::Tombstone,
+                _ => Kind::Wrapped,
+            },
         }
     }
 

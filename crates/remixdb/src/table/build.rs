@@ -16,6 +16,7 @@ use crate::key::common_prefix;
 use crate::page;
 use crate::rate::{Free, Spend};
 use crate::room;
+use crate::wrapped::Wrapped;
 use forrest_engine::{Compression, Error, ErrorKind, Result};
 use forrest_engine::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use forrest_machine::pages::Array;
@@ -27,11 +28,7 @@ const PIECE: usize = 1 << 20;
 const _: () = assert!(PIECE.is_multiple_of(page::BYTES));
 
 /// The content of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TableEntry<'v> {
-    Value(&'v [u8]),
-    Tombstone,
-}
+pub(crate) use crate::wrapped::Entry as TableEntry;
 
 /// A table that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -178,6 +175,10 @@ pub(crate) struct Builder<'r, D: Deref<Target: Disk + Sized>> {
     out: Paged<'r, D>,
     entries: u32,
     tombstones: u32,
+    /// Wrapped values among the entries.
+    wrapped: u32,
+    /// The earliest and the latest expiry.
+    expiries: [u64; 2],
     /// Total bytes of values.
     values: u64,
     /// Bytes of the values before the pending block.
@@ -226,6 +227,8 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
             },
             entries: 0,
             tombstones: 0,
+            wrapped: 0,
+            expiries: [0, 0],
             values: 0,
             values_before: 0,
             pending: block::Pending::default(),
@@ -274,10 +277,7 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
     /// `Limit`, `Io`, `OutOfSpace`; the builder can then only be dropped.
     pub(crate) fn add(&mut self, key: &[u8], entry: TableEntry<'_>) -> Result<()> {
         assert!(self.takes(key), "keys come in ascending order, each once");
-        let value = match entry {
-            TableEntry::Value(value) => value,
-            TableEntry::Tombstone => &[],
-        };
+        let (kind, value) = (entry.kind(), entry.bytes());
         if key.len() > MAX_KEY_BYTES {
             return Err(Error::limit("key", "bytes", key.len(), MAX_KEY_BYTES));
         }
@@ -287,10 +287,6 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
         if self.entries == u32::MAX {
             return Err(too_large(self.out.name, "entries"));
         }
-        let kind = match entry {
-            TableEntry::Value(_) => block::Kind::Value,
-            TableEntry::Tombstone => block::Kind::Tombstone,
-        };
         if self.entries == 0 {
             self.least = key.to_vec();
         }
@@ -302,12 +298,24 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
         self.greatest.extend_from_slice(key);
         self.entries += 1;
         self.tombstones += u32::from(kind == block::Kind::Tombstone);
+        if let TableEntry::Wrapped(bytes) = entry {
+            self.wrapped += 1;
+            self.note_expiry(bytes);
+        }
         self.values += value.len() as u64;
         self.out.put(value)?;
         if self.pending.len() == BLOCK_KEYS as usize {
             self.end_block()?;
         }
         Ok(())
+    }
+
+    #[cold]
+    fn note_expiry(&mut self, bytes: &[u8]) {
+        let Some(ms) = Wrapped::read(bytes).and_then(|wrapped| wrapped.expires_ms) else { return };
+        let [first, last] = &mut self.expiries;
+        *first = if *first == 0 { ms } else { ms.min(*first) };
+        *last = ms.max(*last);
     }
 
     /// Moves the pending keys to the finished blocks.
@@ -377,8 +385,9 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
             bounds,
             least: self.least.len() as u32,
             greatest: self.greatest.len() as u32,
-            sequences: [0, 0],
+            expiries: self.expiries,
             tagged: self.tags.is_some(),
+            wrapped: self.wrapped,
         })?;
         Ok(Built {
             number: self.out.name.number,

@@ -8,6 +8,7 @@ use super::{CACHED_PAGES_MAX, Table, WALK_PAGES_MAX};
 use crate::cache::PageRef;
 use crate::disk::{self, Disk};
 use crate::page;
+use crate::wrapped::{self, Wrapped};
 use forrest_engine::Value;
 use forrest_engine::{Error, Result};
 use forrest_machine::prefetch;
@@ -234,11 +235,11 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         let expected = (footer.entries - number * BLOCK_KEYS).min(BLOCK_KEYS) as usize;
         let in_page = at + length <= page::PAYLOAD;
         let layout = if in_page {
-            Layout::read(&page[at..at + length])
+            Layout::read(&page[at..at + length], footer.wrapped > 0)
         } else {
             self.assembled.resize(length, 0);
             self.table.read(place, &mut self.assembled)?;
-            Layout::read(&self.assembled)
+            Layout::read(&self.assembled, self.table.has_wrapped())
         };
         match layout {
             Ok(layout) if layout.count == expected => self.layout = Some(layout),
@@ -364,6 +365,24 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     #[inline]
     pub(crate) fn is_deleted(&mut self, ordinal: u32) -> Result<bool> {
         Ok(self.table.tombstones() > 0 && self.kind(ordinal)? == Kind::Tombstone)
+    }
+
+    /// Whether the entry has no value at a time. Most tables have only plain values, and then nothing is read.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    pub(crate) fn is_gone(&mut self, ordinal: u32, now_ms: u64) -> Result<bool> {
+        if self.table.has_kinds { self.is_gone_by_kind(ordinal, now_ms) } else { Ok(false) }
+    }
+
+    #[inline(never)]
+    fn is_gone_by_kind(&mut self, ordinal: u32, now_ms: u64) -> Result<bool> {
+        Ok(match self.kind(ordinal)? {
+            Kind::Value => false,
+            Kind::Tombstone => true,
+            Kind::Wrapped => self.seen(ordinal, || now_ms, |_| ())?.is_none(),
+        })
     }
 
     /// The extent of the entry's value in the logical bytes.
@@ -514,13 +533,73 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         Ok(Value::from(shared))
     }
 
-    /// Passes the entry's value to `see`, in place if it is within one page; empty for a tombstone.
+    /// Passes the entry's value to `see`, in place if it is within one page; empty for a tombstone. The header of a
+    /// wrapped value is left out; `None` if it has expired at a time.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    pub(crate) fn seen<R>(
+        &mut self,
+        ordinal: u32,
+        now_ms: impl FnOnce() -> u64,
+        see: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let end = self.table.plain_end;
+        let (block, at) = self.block(ordinal)?;
+        match block.value(at) {
+            Some(place) if place.end <= end => self.bytes_with(place, see).map(Some),
+            // It is beyond the values, or the table has wrapped ones. Those are not empty.
+            _ => self.seen_by_kind(ordinal, now_ms, see),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn seen_by_kind<R>(
+        &mut self,
+        ordinal: u32,
+        now_ms: impl FnOnce() -> u64,
+        see: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let (kind, place) = (self.kind(ordinal)?, self.value_place(ordinal)?);
+        if kind != Kind::Wrapped {
+            return self.bytes_with(place, see).map(Some);
+        }
+        let offset = place.start;
+        let seen = self.bytes_with(place, |bytes| {
+            Wrapped::read(bytes).map(|wrapped| wrapped.value(now_ms()).map(see))
+        })?;
+        seen.ok_or_else(|| self.table.damaged(offset, wrapped::FLAW))
+    }
+
+    /// The same for a value that has not expired at the time at which the caller reads.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.
     #[inline]
     pub(crate) fn value_with<R>(&mut self, ordinal: u32, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        let seen = self.seen(ordinal, || 0, see)?;
+        Ok(seen.expect("nothing expires at the beginning of time"))
+    }
+
+    /// When the entry's value expires, if it does; in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    pub(crate) fn expires_ms(&mut self, ordinal: u32) -> Result<Option<u64>> {
+        if !self.table.has_wrapped() || self.kind(ordinal)? != Kind::Wrapped {
+            return Ok(None);
+        }
         let place = self.value_place(ordinal)?;
+        let offset = place.start;
+        let read = self.bytes_with(place, |bytes| Wrapped::read(bytes).map(|wrapped| wrapped.expires_ms))?;
+        read.ok_or_else(|| self.table.damaged(offset, wrapped::FLAW))
+    }
+
+    /// Passes the bytes of an extent of the values to `see`.
+    #[inline]
+    fn bytes_with<R>(&mut self, place: Range<u64>, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
         if in_one_page(&place) {
             return self.value_in_page(&place, Part::Whole).map(see);
         }

@@ -28,13 +28,16 @@
 //!          12  entries, 4                        80  bounds: offset, 8
 //!          16  tombstones among them, 4          88  bytes of the least key, 4
 //!          20  key blocks, 4                     92  bytes of the greatest key, 4
-//!          24  number of the file, 8             96  least sequence number, 8: 0 as yet
-//!          32  pages of the file, 8             104  greatest sequence number, 8: 0 as yet
-//!          40  values: bytes, 8                 112  made with: keys to a block, 4: 64
-//!          48  keys: offset of the first, 8     116  made with: bytes to a page, 4: 4096
-//!          56  keys: bytes, 8                   120  features, 8: 1 if it has tags; other bits are a later
-//!                                                    version's
+//!          24  number of the file, 8             96  earliest expiry of a value, 6
+//!          32  pages of the file, 8             102  latest expiry of a value, 6
+//!          40  values: bytes, 8                 108  wrapped values among the entries, 4
+//!          48  keys: offset of the first, 8     112  made with: keys to a block, 4: 64
+//!          56  keys: bytes, 8                   116  made with: bytes to a page, 4: 4096
+//!                                              120  features, 8: 1 if it has tags, 2 if it has wrapped values;
+//!                                                    other bits are a later version's
 //! ```
+//!
+//! An expiry is the time in milliseconds since 1970, or 2^48 - 1 if that is more; both are 0 if no value expires.
 //!
 //! The length of a page, the checksum of the last page, the magic and the place of the version are the same
 //! in every version. So a build distinguishes a table of another version from a damaged one: it is an
@@ -120,6 +123,11 @@ pub(super) const ALIGN: u64 = 8;
 
 /// The feature of a table that has tags.
 const TAGGED: u64 = 1;
+/// That of a table that has wrapped values.
+const WRAPPED: u64 = 2;
+const FEATURES: u64 = TAGGED | WRAPPED;
+/// The greatest expiry in a footer.
+const EXPIRY_MOST: u64 = (1 << 48) - 1;
 const MAGIC: [u8; 8] = *b"frst.tbl";
 const VERSION: u32 = 1;
 const PACKED_VERSION: u32 = 2;
@@ -193,7 +201,10 @@ pub(super) struct Footer {
     pub(super) bounds: u64,
     pub(super) least: u32,
     pub(super) greatest: u32,
-    pub(super) sequences: [u64; 2],
+    /// The earliest and the latest expiry of a value, in milliseconds since 1970; 0 if none expires.
+    pub(super) expiries: [u64; 2],
+    /// Wrapped values among the entries.
+    pub(super) wrapped: u32,
     /// Whether it has tags.
     pub(super) tagged: bool,
 }
@@ -237,6 +248,7 @@ impl Footer {
             (20, self.blocks),
             (88, self.least),
             (92, self.greatest),
+            (108, self.wrapped),
             (112, BLOCK_KEYS),
             (116, page::BYTES as u32),
         ];
@@ -252,12 +264,13 @@ impl Footer {
             (64, self.index.offset),
             (72, self.index.bytes),
             (80, self.bounds),
-            (96, self.sequences[0]),
-            (104, self.sequences[1]),
-            (120, if self.tagged { TAGGED } else { 0 }),
+            (120, if self.tagged { TAGGED } else { 0 } | if self.wrapped > 0 { WRAPPED } else { 0 }),
         ];
         for (at, word) in words {
             bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        for (at, ms) in [(96, self.expiries[0]), (102, self.expiries[1])] {
+            bytes[at..at + 6].copy_from_slice(&ms.min(EXPIRY_MOST).to_le_bytes()[..6]);
         }
         bytes
     }
@@ -281,7 +294,7 @@ impl Footer {
         }
         if u32_at(bytes, 112) != BLOCK_KEYS
             || u32_at(bytes, 116) != page::BYTES as u32
-            || u64_at(bytes, 120) & !TAGGED != 0
+            || u64_at(bytes, 120) & !FEATURES != 0
         {
             let found = format!(
                 "{version} with blocks of {} keys, pages of {} bytes and features {:#x}",
@@ -289,7 +302,7 @@ impl Footer {
                 u32_at(bytes, 116),
                 u64_at(bytes, 120)
             );
-            let known = format!("{version} with {BLOCK_KEYS}, {} and up to {TAGGED:#x}", page::BYTES);
+            let known = format!("{version} with {BLOCK_KEYS}, {} and up to {FEATURES:#x}", page::BYTES);
             return Err(disk::other_version(name, found, known));
         }
         if u64_at(bytes, 24) != name.number {
@@ -316,10 +329,12 @@ impl Footer {
             bounds: u64_at(bytes, 80),
             least: u32_at(bytes, 88),
             greatest: u32_at(bytes, 92),
-            sequences: [u64_at(bytes, 96), u64_at(bytes, 104)],
+            expiries: [u64_at(bytes, 96) & EXPIRY_MOST, u64_at(bytes, 100) >> 16],
+            wrapped: u32_at(bytes, 108),
             tagged: u64_at(bytes, 120) & TAGGED != 0,
         };
-        if footer.fits() {
+        let has_wrapped = u64_at(bytes, 120) & WRAPPED != 0;
+        if footer.fits() && has_wrapped == (footer.wrapped > 0) {
             Ok(footer)
         } else {
             refuse(12, "counts and sections that cannot be those of a table")
@@ -357,7 +372,7 @@ impl Footer {
             && self.keys.offset.is_multiple_of(ALIGN)
             && self.index.offset.is_multiple_of(ALIGN)
             && self.blocks == self.entries.div_ceil(BLOCK_KEYS)
-            && self.tombstones <= self.entries
+            && self.tombstones.checked_add(self.wrapped).is_some_and(|some| some <= self.entries)
             && self.keys.bytes >= u64::from(self.blocks) * BLOCK_HEAD as u64
             && self.index.bytes >= u64::from(self.blocks) * 8
             && self.least.max(self.greatest) <= longest

@@ -84,6 +84,10 @@ pub(crate) struct Table<D: Disk> {
     file: D::File,
     name: Name,
     footer: Footer,
+    /// Whether there are entries other than plain values.
+    has_kinds: bool,
+    /// The end of the values, if all are plain; else 0.
+    plain_end: u64,
     least: Box<[u8]>,
     greatest: Box<[u8]>,
     pages: Pages,
@@ -95,6 +99,14 @@ pub(crate) struct Table<D: Disk> {
     habit: Habit,
     /// What it counts for without its pages and their slots.
     share: Share,
+}
+
+/// The expiries of a table's values: how many there are, and the earliest and the latest, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expiries {
+    pub(crate) values: u32,
+    pub(crate) first_ms: u64,
+    pub(crate) last_ms: u64,
 }
 
 impl<D: Disk> Table<D> {
@@ -128,6 +140,8 @@ impl<D: Disk> Table<D> {
             file,
             name,
             footer,
+            has_kinds: footer.wrapped > 0 || footer.tombstones > 0,
+            plain_end: if footer.wrapped > 0 { 0 } else { footer.values },
             least: Box::default(),
             greatest: Box::default(),
             pages: Pages::new(cache, footer.pages as u32),
@@ -173,6 +187,17 @@ impl<D: Disk> Table<D> {
     /// The number of tombstones among the entries.
     pub(crate) fn tombstones(&self) -> u32 {
         self.footer.tombstones
+    }
+
+    /// The expiries of its values; `None` if none expires.
+    pub(crate) fn expiries(&self) -> Option<Expiries> {
+        let Footer { wrapped: values, expiries: [first_ms, last_ms], .. } = self.footer;
+        (first_ms > 0).then_some(Expiries { values, first_ms, last_ms })
+    }
+
+    /// Whether it has wrapped values.
+    pub(crate) fn has_wrapped(&self) -> bool {
+        self.footer.wrapped > 0
     }
 
     pub(crate) fn file_bytes(&self) -> u64 {

@@ -23,6 +23,7 @@ struct Window {
 struct Sums {
     values: u64,
     tombstones: u32,
+    wrapped: u32,
     /// The last key.
     last: Vec<u8>,
     /// A buffer for the current key.
@@ -99,13 +100,17 @@ impl<D: Disk> Table<D> {
                 return Err(self.damaged(place, "a key block extends beyond the key section"));
             }
             let bytes = self.window(&mut window, place, length)?;
-            let layout = Layout::read(bytes).map_err(|what| self.damaged(place, what))?;
+            let layout = Layout::read(bytes, self.has_wrapped()).map_err(|what| self.damaged(place, what))?;
             let block = Block { layout: &layout, bytes };
             let seen = self.verify_block(block, number, &index, tags.as_ref(), &mut sums);
             seen.map_err(|what| self.damaged(place, what))?;
             end = place + length;
         }
-        if end != footer.keys.end() || sums.values != footer.values || sums.tombstones != footer.tombstones {
+        if end != footer.keys.end()
+            || sums.values != footer.values
+            || sums.tombstones != footer.tombstones
+            || sums.wrapped != footer.wrapped
+        {
             return Err(self.damaged(end, "the totals of the key blocks differ from the footer"));
         }
         if sums.last != *self.greatest {
@@ -178,6 +183,7 @@ impl<D: Disk> Table<D> {
                     return Err("a tombstone with a value".into());
                 }
             }
+            sums.wrapped += u32::from(block.kind(at) == Kind::Wrapped);
             sums.values = value.end;
             std::mem::swap(&mut sums.last, &mut sums.key);
         }

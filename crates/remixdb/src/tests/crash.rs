@@ -133,6 +133,7 @@ pub(super) fn alphabet() -> Vec<Step> {
         // Long enough that a second one fills the memtable.
         Step::Set("default", 2, 400),
         Step::Set("other", 1, 400),
+        Step::SetUntil("default", 1, 20, true),
         Step::Delete("default", 1),
         Step::Batch(vec![("default", 1, Some(30)), ("other", 1, None), ("other", 2, Some(5))]),
         Step::DeleteRange("default", 1, 3),

@@ -1,7 +1,7 @@
 //! Damage: every byte of every file, and whole blocks, are changed. Reads are right or fail, and never return
 //! a wrong value.
 
-use super::world::{Content, World, beginning, follow, options, options_of, seeds, steps};
+use super::world::{Content, Step, World, beginning, follow, options, options_of, seeds, steps};
 use crate::disk::simulated::Simulated;
 use crate::disk::{Kind, Name};
 use crate::record::HEADER;
@@ -12,12 +12,12 @@ use std::ops::Range;
 const LAST: usize = 4;
 
 /// A store with logs, tables and a REMIX, closed after a sync; and its content.
-fn store(seed: u64, count: usize) -> (Vec<(Name, Vec<u8>)>, Vec<Content>) {
+fn store(seed: u64, work: Vec<Step>) -> (Vec<(Name, Vec<u8>)>, Vec<Content>) {
     let options = options_of(seed, Durability::Sync);
     let disk = Simulated::new();
     let world = World::open(&disk, &options).expect("it opens");
     let mut states = beginning();
-    for step in steps(seed, count) {
+    for step in work {
         follow(&mut states, &step);
         world.run(&step).expect("it works");
     }
@@ -61,8 +61,13 @@ fn check(files: Vec<(Name, Vec<u8>)>, states: &[Content], last: usize, what: &st
 
 /// A bit of each `every`-th byte of every file.
 pub(super) fn flipped_bits(seeds: Range<u64>, every: usize) {
+    flipped_bits_of(seeds, every, |seed| steps(seed, 40));
+}
+
+/// The same with other work.
+pub(super) fn flipped_bits_of(seeds: Range<u64>, every: usize, work: impl Fn(u64) -> Vec<Step>) {
     for seed in seeds {
-        let (files, states) = store(seed, 40);
+        let (files, states) = store(seed, work(seed));
         let (mut silent, mut all) = (0, 0);
         for (at, (name, bytes)) in files.iter().enumerate() {
             for byte in (0..bytes.len()).step_by(every) {
@@ -88,7 +93,7 @@ pub(super) fn flipped_bits(seeds: Range<u64>, every: usize) {
 /// Files that end early, or are missing.
 pub(super) fn cut_and_missing_files(seeds: Range<u64>) {
     for seed in seeds {
-        let (files, states) = store(seed, 40);
+        let (files, states) = store(seed, steps(seed, 40));
         let newest = files.iter().map(|(name, _)| *name).rfind(|name| name.kind == Kind::Log);
         for (at, (name, bytes)) in files.iter().enumerate() {
             for len in (0..bytes.len()).step_by(7) {

@@ -10,6 +10,7 @@ mod checkpoint;
 mod conformance;
 mod crash;
 mod damage;
+mod expiry;
 mod faults;
 mod forged;
 mod ingest;

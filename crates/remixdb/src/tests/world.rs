@@ -8,12 +8,15 @@ use crate::core::Handle;
 use crate::disk::simulated::Simulated;
 use crate::ingest::Ingest;
 use forrest_base::random::Random;
-use forrest_engine::{Compression, Durability, Filled, Ingest as _, Op, Options, Pages, Result, View as _};
+use forrest_engine::{
+    Compression, Durability, Expires, Filled, Ingest as _, Op, Options, Pages, Result, View as _,
+};
 use forrest_index::Direction;
 use forrest_testing::{number, sized};
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(super) type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Keyspaces by name.
@@ -26,6 +29,8 @@ const PAIRS_MAX: usize = 1024;
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Set(&'static str, u8, usize),
+    /// A value that has expired, or one that never does in these tests.
+    SetUntil(&'static str, u8, usize, bool),
     Delete(&'static str, u8),
     Add(&'static str, i64),
     Batch(Vec<(&'static str, u8, Option<usize>)>),
@@ -37,6 +42,8 @@ pub(super) enum Step {
     Drop(&'static str),
     /// The compression of a keyspace from now on.
     Compress(&'static str, Compression),
+    /// Whether the values that a keyspace gets from now on expire, long after the test.
+    Live(&'static str, bool),
     Sync,
     /// Background work.
     Work,
@@ -120,11 +127,30 @@ pub(super) fn packed_steps(seed: u64, count: usize) -> Vec<Step> {
     made
 }
 
+/// Other work with values that expire: some have, and others are there to the end.
+pub(super) fn expiring(seed: u64, work: Vec<Step>) -> Vec<Step> {
+    let mut random = Random(seed ^ 40);
+    let mut made = Vec::new();
+    for step in work {
+        made.push(match step {
+            Step::Set(space, number, len) if random.below(2) == 0 => {
+                Step::SetUntil(space, number, len, random.below(3) == 0)
+            }
+            step => step,
+        });
+        if random.below(6) == 0 {
+            let space = if random.below(3) == 0 { "other" } else { "default" };
+            made.push(Step::Live(space, random.below(2) == 0));
+        }
+    }
+    made
+}
+
 /// Makes long values of those that are not short.
 fn lengthen(step: &mut Step) {
     let longer = |len: &mut usize| *len = if *len >= 35 { *len * 60 % 20_000 + LONG } else { *len };
     match step {
-        Step::Set(_, _, len) => longer(len),
+        Step::Set(_, _, len) | Step::SetUntil(_, _, len, _) => longer(len),
         Step::Batch(changes) => changes.iter_mut().filter_map(|(_, _, len)| len.as_mut()).for_each(longer),
         Step::Ingest(_, _, len, meanwhile) => {
             // Of each key.
@@ -212,6 +238,12 @@ fn wide_step(random: &mut Random) -> Step {
     }
 }
 
+/// The time, which stands still.
+const NOW_MS: u64 = 1000;
+
+/// A time to live that does not end in these tests.
+const LONG_LIFE: Duration = Duration::from_secs(1 << 40);
+
 /// A store in use.
 pub(super) struct World {
     pub(super) store: Handle<Simulated>,
@@ -219,6 +251,7 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn open(disk: &Simulated, options: &Options) -> Result<World> {
+        disk.set_now_ms(NOW_MS);
         Ok(World { store: Handle::open_unattended(disk.clone(), options)? })
     }
 
@@ -245,6 +278,12 @@ impl World {
             Step::Set(space, number, len) => {
                 let (key, value) = (key(*number), value(*number, *len));
                 self.store.apply(&self.space(space)?, Op::Set { key: &key, value: &value })?;
+            }
+            Step::SetUntil(space, number, len, is_over) => {
+                let (key, value) = (key(*number), value(*number, *len));
+                let expires = Expires::At(if *is_over { NOW_MS } else { NOW_MS + 1 });
+                let op = Op::SetUntil { key: &key[..], value: &value[..], expires };
+                self.store.apply(&self.space(space)?, op)?;
             }
             Step::Delete(space, number) => {
                 self.store.apply(&self.space(space)?, Op::Delete { key: &key(*number) })?;
@@ -297,6 +336,9 @@ impl World {
                 self.store.drop_space(space)?;
             }
             Step::Compress(space, method) => self.store.choose_compression(&*self.space(space)?, *method)?,
+            Step::Live(space, is_limited) => {
+                self.store.choose_ttl(&*self.space(space)?, is_limited.then_some(LONG_LIFE))?
+            }
             Step::Sync => self.store.sync()?,
             Step::Work => {
                 self.store.prepare_log()?;
@@ -360,6 +402,14 @@ pub(super) fn follow(states: &mut Vec<Content>, step: &Step) {
             made(states, &mut now, space);
             now.get_mut(*space).expect("it is there").insert(key(*number), value(*number, *len));
         }
+        Step::SetUntil(space, number, len, is_over) => {
+            made(states, &mut now, space);
+            let pairs = now.get_mut(*space).expect("it is there");
+            match is_over {
+                true => pairs.remove(&key(*number)),
+                false => pairs.insert(key(*number), value(*number, *len)),
+            };
+        }
         Step::Delete(space, number) => {
             made(states, &mut now, space);
             now.get_mut(*space).expect("it is there").remove(&key(*number));
@@ -409,7 +459,7 @@ pub(super) fn follow(states: &mut Vec<Content>, step: &Step) {
         Step::Drop(space) => {
             now.remove(*space);
         }
-        Step::Compress(space, _) => made(states, &mut now, space),
+        Step::Compress(space, _) | Step::Live(space, _) => made(states, &mut now, space),
         Step::Sync | Step::Work | Step::Flush | Step::Compact => {}
     }
     if states.last() != Some(&now) {

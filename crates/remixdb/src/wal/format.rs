@@ -10,6 +10,7 @@
 //!
 //! ```text
 //! change   kind, and eight times the keyspace, in one number; then, by kind,
+//!   0 wrapped   length of the key, length of the wrapped value, key, wrapped value: see [`wrapped`](crate::wrapped)
 //!   1 put       length of the key, length of the value, key, value
 //!   2 delete    length of the key, key
 //!   3 create    length of the name, name: from here on the keyspace exists
@@ -25,25 +26,29 @@
 //! ```
 //!
 //! Numbers are encoded by [`codec`](crate::codec). A note takes no sequence number. The header has the version of the
-//! format: 2, or 3 if the store keeps history. Only logs of version 3 have the kinds 6 and 7, which a recovery needs
-//! nothing of; only those that read the changes as a stream do. Version 1 has no kind 5. Other kinds belong to later
+//! format: 4, or 5 if the store keeps history. Only logs of version 5 have the kinds 6 and 7, which a recovery needs
+//! nothing of; only those that read the changes as a stream do. Older versions are read: 2, and 3 with history, which
+//! have no kind 0, and 1, which has no kind 5 either. Other kinds belong to later
 //! versions. An intact record with another kind is damage: it is refused, not skipped.
 //!
 //! For example, `set ab xyz` and `delete q` in keyspace 0, the creation of keyspace 1 called `n`, `delete-range a b` in
-//! keyspace 0, and the delete of all keys in keyspace 1; the time 77 ms, a batch of two changes, the name of keyspace
-//! 1, and a finished ingest of keys from `a` to `c`:
+//! keyspace 0, the delete of all keys in keyspace 1, and `x` as `w` until 1 ms after the beginning of 1970; the time 77
+//! ms, a batch of two changes, the name of keyspace 1, and a finished ingest of keys from `a` to `c`:
 //!
 //! ```text
 //! 01 02 03 61 62 78 79 7A   02 01 71   0B 01 6E   05 01 61 02 62   0D 00 00
+//! 00 01 0A 77 01 01 00 00 00 00 00 00 00 78
 //! 06 4D   0E 02   16 01 01 6E   07 01 01 61 01 63
 //! ```
 
 use crate::codec::{Parts, put_bytes, put_number};
+use crate::wrapped::Entry;
 
 /// A change, as the log stores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change<'b> {
     Put { space: u32, key: &'b [u8], value: &'b [u8] },
+    Wrapped { space: u32, key: &'b [u8], bytes: &'b [u8] },
     Delete { space: u32, key: &'b [u8] },
     Create { space: u32, name: &'b str },
     Drop { space: u32 },
@@ -60,6 +65,7 @@ pub(crate) enum Note<'b> {
     Name { space: u32, name: &'b str },
 }
 
+const WRAPPED: u64 = 0;
 const PUT: u64 = 1;
 const DELETE: u64 = 2;
 const CREATE: u64 = 3;
@@ -75,11 +81,22 @@ const NAME: u32 = 2;
 const KIND: u32 = 3;
 
 impl<'b> Change<'b> {
+    /// The change that gives a key an entry.
+    #[inline]
+    pub(crate) fn of_entry(space: u32, key: &'b [u8], entry: Entry<'b>) -> Change<'b> {
+        match entry {
+            Entry::Value(value) => Change::Put { space, key, value },
+            Entry::Tombstone => Change::Delete { space, key },
+            Entry::Wrapped(bytes) => Change::Wrapped { space, key, bytes },
+        }
+    }
+
     /// Appends the change.
     #[inline]
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         let (kind, space) = match *self {
             Change::Put { space, .. } => (PUT, space),
+            Change::Wrapped { space, .. } => (WRAPPED, space),
             Change::Delete { space, .. } => (DELETE, space),
             Change::Create { space, .. } => (CREATE, space),
             Change::Drop { space } => (DROP, space),
@@ -91,7 +108,7 @@ impl<'b> Change<'b> {
         };
         put_number(out, u64::from(space) << KIND | kind);
         match *self {
-            Change::Put { key, value, .. } => {
+            Change::Put { key, value, .. } | Change::Wrapped { key, bytes: value, .. } => {
                 put_number(out, key.len() as u64);
                 put_number(out, value.len() as u64);
                 out.extend_from_slice(key);
@@ -128,6 +145,10 @@ impl<'b> Change<'b> {
             PUT => {
                 let (key, value) = (parts.number()?, parts.number()?);
                 Change::Put { space, key: parts.take(key)?, value: parts.take(value)? }
+            }
+            WRAPPED => {
+                let (key, bytes) = (parts.number()?, parts.number()?);
+                Change::Wrapped { space, key: parts.take(key)?, bytes: parts.take(bytes)? }
             }
             DELETE => Change::Delete { space, key: parts.bytes()? },
             CREATE => Change::Create { space, name: str::from_utf8(parts.bytes()?).ok()? },
@@ -176,6 +197,7 @@ mod tests {
     fn the_example_is_what_it_says() {
         let mut bytes = vec![1, 2, 3, 0x61, 0x62, 0x78, 0x79, 0x7A, 2, 1, 0x71, 0x0B, 1, 0x6E];
         bytes.extend([5, 1, 0x61, 2, 0x62, 0x0D, 0, 0]);
+        bytes.extend([0, 1, 10, 0x77, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0x78]);
         bytes.extend([6, 0x4D, 0x0E, 2, 0x16, 1, 1, 0x6E, 7, 1, 1, 0x61, 1, 0x63]);
         let changes = [
             Change::Put { space: 0, key: b"ab", value: b"xyz" },
@@ -183,6 +205,7 @@ mod tests {
             Change::Create { space: 1, name: "n" },
             Change::DeleteRange { space: 0, start: b"a", end: Some(b"b") },
             Change::DeleteRange { space: 1, start: b"", end: None },
+            Change::Wrapped { space: 0, key: b"w", bytes: &[1, 1, 0, 0, 0, 0, 0, 0, 0, 0x78] },
             Change::Note(Note::Time { ms: 0x4D }),
             Change::Note(Note::Batch { count: 2 }),
             Change::Note(Note::Name { space: 1, name: "n" }),
@@ -200,7 +223,6 @@ mod tests {
             let mut parts = Parts(&bytes[..end]);
             while Change::take(&mut parts).is_some() {}
         }
-        assert_eq!(Change::take(&mut Parts(&[0, 0])), None, "a kind of a later version");
         assert_eq!(Change::take(&mut Parts(&[0x1E, 0])), None, "a note of a later version");
     }
 }

@@ -630,7 +630,7 @@ pub(crate) fn head<D: Disk>(disk: &D, file: &D::File, number: u64) -> Result<Opt
     if first == 0 || first > FIRST_MAX || synced > offset {
         return Err(disk::damaged(name, 40, "a header with a valid checksum is malformed"));
     }
-    let has_history = version == record::LOG_WITH_HISTORY;
+    let has_history = record::has_history(version);
     Ok(Some(Head { before: End { number: before, offset }, synced, first, is_first, has_history }))
 }
 

@@ -84,6 +84,8 @@ struct SimulatedState {
     capacity: Option<u64>,
     /// The same for logs, if they have a device of their own.
     log_capacity: Option<u64>,
+    /// The wall clock, in milliseconds since 1970.
+    now_ms: u64,
     /// Whether nothing can be changed.
     is_frozen: bool,
     /// The manifests whose state is held, each with the number of the holders.
@@ -189,6 +191,11 @@ impl Simulated {
     /// From now on logs have a device of their own, on which they take at most this many bytes together.
     pub fn set_log_capacity(&self, bytes: u64) {
         self.lock().log_capacity = Some(bytes);
+    }
+
+    /// Sets the wall clock, which stands still, at first at 0.
+    pub fn set_now_ms(&self, ms: u64) {
+        self.lock().now_ms = ms;
     }
 
     /// From now on nothing can be changed.
@@ -459,6 +466,10 @@ impl Disk for Simulated {
 
     fn is_log_apart(&self) -> bool {
         self.lock().log_capacity.is_some()
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.lock().now_ms
     }
 
     fn free(&self, of: Kind) -> io::Result<u64> {
