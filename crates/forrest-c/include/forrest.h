@@ -333,6 +333,21 @@
 #define FORREST_DURABILITY_SYNC 3
 
 /**
+ * What a compaction filter returns: the value stays.
+ */
+#define FORREST_FILTER_KEEP 0
+
+/**
+ * The key is deleted.
+ */
+#define FORREST_FILTER_DROP 1
+
+/**
+ * The key has the value `replacement` from now on.
+ */
+#define FORREST_FILTER_REPLACE 2
+
+/**
  * The key has this value.
  */
 #define FORREST_CHANGE_SET 1
@@ -454,6 +469,11 @@
 #define FORREST_CAN_BACKUP 131072
 
 /**
+ * `forrest_set_with_ttl`.
+ */
+#define FORREST_CAN_TTL 262144
+
+/**
  * Of `forrest_backup_prune`: keep this number of the newest backups.
  */
 #define FORREST_KEEP_NEWEST 0
@@ -528,6 +548,52 @@ typedef struct forrest_transaction forrest_transaction;
 typedef struct forrest_value forrest_value;
 
 /**
+ * A value that a compaction filter decides about. The pointers are valid until the filter returns.
+ */
+typedef struct {
+  /**
+   * The name of the keyspace, without a zero byte at its end.
+   */
+  const char *keyspace;
+  /**
+   * The length of `keyspace`.
+   */
+  size_t keyspace_bytes;
+  /**
+   * The key.
+   */
+  const void *key;
+  /**
+   * The length of `key`.
+   */
+  size_t key_bytes;
+  /**
+   * The value.
+   */
+  const void *value;
+  /**
+   * The length of `value`.
+   */
+  size_t value_bytes;
+  /**
+   * To be set before the filter returns `FORREST_FILTER_REPLACE`. The bytes must stay as they are until this thread
+   * calls the filter again or ends.
+   */
+  const void *replacement;
+  /**
+   * The length of `replacement`.
+   */
+  size_t replacement_bytes;
+} forrest_filtered;
+
+/**
+ * A compaction filter. It returns `FORREST_FILTER_KEEP`, `FORREST_FILTER_DROP` or `FORREST_FILTER_REPLACE`; any other
+ * number means that the value stays. Several threads call it at once. It must not call this library, and must return
+ * normally, not by an exception or `longjmp`.
+ */
+typedef int32_t (*forrest_compaction_filter)(void *context, forrest_filtered *given);
+
+/**
  * The function that `forrest_multi_scan` calls with each pair, and with the number of its range. It returns true to
  * continue, false to end the scan. It must meet the requirements of `forrest_see`.
  */
@@ -586,6 +652,10 @@ typedef struct {
    * The length of `value`; `FORREST_ABSENT` if it is null.
    */
   size_t value_bytes;
+  /**
+   * The milliseconds since 1970 from which on the value is not there; 0 if it stays.
+   */
+  uint64_t expires_ms;
 } forrest_change;
 
 /**
@@ -850,6 +920,22 @@ int32_t forrest_options_set_log_directory(forrest_options *options,
                                           const char *path);
 
 /**
+ * Sets a function that decides which values stay in a store on disk. It is called, with this `context`, when tables
+ * are written: for each value of a memtable that becomes a table, and for each value of tables that are merged, so any
+ * number of times for one value, and at no certain time. Until then reads return the value; `forrest_compact` ends
+ * with all values decided. Snapshots and iterators keep what they see. What it drops or replaces is no change of
+ * `forrest_changes`. A replacement that does not fit the keyspace leaves the value as it is. If `filter` is null,
+ * there is none.
+ *
+ * # Safety
+ * - `filter` is null or meets the requirements of `forrest_compaction_filter`, also with `context` in other threads,
+ *   until all stores that were opened with these options are closed.
+ */
+int32_t forrest_options_set_compaction_filter(forrest_options *options,
+                                              forrest_compaction_filter filter,
+                                              void *context);
+
+/**
  * Destroys an options object. Stores that were opened with it stay open. Null is ignored.
  */
 int32_t forrest_options_destroy(forrest_options *options);
@@ -1034,6 +1120,19 @@ int32_t forrest_multi_get(const forrest_db *db,
 int32_t forrest_contains(const forrest_db *db, const void *key, size_t key_bytes);
 
 /**
+ * Writes the time at which the value of a key expires to `*expires_ms`, in milliseconds since 1970; 0 if it stays.
+ * `FORREST_NOT_FOUND` if the key does not exist. Errors as of `forrest_get`.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes.
+ * - `expires_ms` is null or writable.
+ */
+int32_t forrest_expires(const forrest_db *db,
+                        const void *key,
+                        size_t key_bytes,
+                        uint64_t *expires_ms);
+
+/**
  * Counts the keys from `start` up to, but without, `end`. A null `end` is no end. Takes time proportional to
  * their number. Errors as of `forrest_get`.
  *
@@ -1182,6 +1281,42 @@ void forrest_free(void *memory);
 int32_t forrest_set(forrest_db *db, const void *key, size_t key_bytes, const void *value, size_t value_bytes);
 
 /**
+ * Sets the value of a key for `ttl_ms` milliseconds. From then on no read returns the value, and its key counts as
+ * absent in every operation. Every later change of the key decides anew: `forrest_set` and the others give it the time
+ * to live of the keyspace (`forrest_set_ttl`), or none. The time is that of the system's wall clock, but does not go
+ * back while the store is open.
+ *
+ * `FORREST_UNSUPPORTED` if the home has no `FORREST_CAN_TTL`; otherwise as `forrest_set`.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes, and `value` is null or has `value_bytes`.
+ */
+int32_t forrest_set_with_ttl(forrest_db *db,
+                             const void *key,
+                             size_t key_bytes,
+                             const void *value,
+                             size_t value_bytes,
+                             uint64_t ttl_ms);
+
+/**
+ * Chooses the time to live of all values that the keyspace gets from now on without one of their own, in milliseconds;
+ * 0 if they are to stay. Values that are there keep their time. Durable when it returns.
+ *
+ * `FORREST_UNSUPPORTED` if the home has no `FORREST_CAN_TTL`, and if the store is open read-only;
+ * `FORREST_INVALID_ARGUMENT` if the keyspace was dropped; `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`.
+ */
+int32_t forrest_set_ttl(forrest_db *db,
+                        uint64_t ttl_ms);
+
+/**
+ * Writes the time to live that `forrest_set_ttl` chose to `*ttl_ms`; 0 if values stay.
+ *
+ * # Safety
+ * - `ttl_ms` is null or writable.
+ */
+int32_t forrest_ttl(forrest_db *db, uint64_t *ttl_ms);
+
+/**
  * Removes a key. `FORREST_NOT_FOUND` if it did not exist; otherwise as `forrest_set`.
  *
  * # Safety
@@ -1309,6 +1444,20 @@ int32_t forrest_batch_set(forrest_batch *batch,
                           size_t key_bytes,
                           const void *value,
                           size_t value_bytes);
+
+/**
+ * Adds a change that sets the value of a key for `ttl_ms` milliseconds from the time on at which the batch is applied.
+ * See `forrest_set_with_ttl`. `FORREST_LIMIT` if one of them is too long for any store.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes, and `value` is null or has `value_bytes`.
+ */
+int32_t forrest_batch_set_with_ttl(forrest_batch *batch,
+                                   const void *key,
+                                   size_t key_bytes,
+                                   const void *value,
+                                   size_t value_bytes,
+                                   uint64_t ttl_ms);
 
 /**
  * Adds a change that removes a key, if it exists. `FORREST_LIMIT` if the key is too long for any store.
@@ -1545,6 +1694,20 @@ int32_t forrest_transaction_set(forrest_transaction *transaction,
                                 size_t key_bytes,
                                 const void *value,
                                 size_t value_bytes);
+
+/**
+ * Sets the value of a key for `ttl_ms` milliseconds from the commit on. Until then the transaction reads the value.
+ * See `forrest_set_with_ttl`. `FORREST_LIMIT` if one of them is too long for any store.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes, and `value` is null or has `value_bytes`.
+ */
+int32_t forrest_transaction_set_with_ttl(forrest_transaction *transaction,
+                                         const void *key,
+                                         size_t key_bytes,
+                                         const void *value,
+                                         size_t value_bytes,
+                                         uint64_t ttl_ms);
 
 /**
  * Removes a key, if it exists. `FORREST_LIMIT` if it is too long for any store.
@@ -1994,7 +2157,7 @@ int32_t forrest_metrics(const forrest_db *db,
                         size_t *text_bytes);
 
 /**
- * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_BACKUP`. A
+ * Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_TTL`. A
  * call that needs a missing one fails with `FORREST_UNSUPPORTED`.
  *
  * # Safety

@@ -185,6 +185,11 @@ public:
     /** Sets the durability of changes. */
     Options &durability(Durability level) { return set(FORREST_DURABILITY, static_cast<uint64_t>(level)); }
 
+    /** Sets a function that decides which values stay. See forrest_options_set_compaction_filter. */
+    Options &compaction_filter(forrest_compaction_filter filter, void *context) {
+        detail::check(forrest_options_set_compaction_filter(handle(), filter, context));
+        return *this;
+    }
     /** Sets the directory for the log of a store on disk. */
     Options &log_directory(const std::string &path) {
         detail::check(forrest_options_set_log_directory(handle(), path.c_str()));
@@ -338,6 +343,14 @@ public:
 
     bool contains(std::string_view key) const {
         return detail::is_ok(forrest_contains(handle(), key.data(), key.size()));
+    }
+
+    /** When a value expires, in milliseconds since 1970; 0: it stays; nothing if the key is not there. */
+    std::optional<uint64_t> expires(std::string_view key) const {
+        uint64_t ms;
+        if (!detail::is_ok(forrest_expires(handle(), key.data(), key.size(), &ms)))
+            return std::nullopt;
+        return ms;
     }
 
     /** The number of keys in a range. Takes time in proportion to it. */
@@ -555,6 +568,12 @@ public:
         detail::check(forrest_batch_set(handle(), key.data(), key.size(), value.data(), value.size()));
         return *this;
     }
+    /** Sets a value for a time to live from the time on at which the batch is applied. */
+    Batch &set_with_ttl(std::string_view key, std::string_view value, uint64_t ttl_ms) {
+        detail::check(
+            forrest_batch_set_with_ttl(handle(), key.data(), key.size(), value.data(), value.size(), ttl_ms));
+        return *this;
+    }
     Batch &erase(std::string_view key) {
         detail::check(forrest_batch_delete(handle(), key.data(), key.size()));
         return *this;
@@ -621,6 +640,11 @@ public:
     }
     void set(std::string_view key, std::string_view value) {
         detail::check(forrest_transaction_set(handle(), key.data(), key.size(), value.data(), value.size()));
+    }
+    /** Sets a value for a time to live from the commit on. */
+    void set_with_ttl(std::string_view key, std::string_view value, uint64_t ttl_ms) {
+        detail::check(forrest_transaction_set_with_ttl(handle(), key.data(), key.size(), value.data(), value.size(),
+                                                       ttl_ms));
     }
     void erase(std::string_view key) { detail::check(forrest_transaction_delete(handle(), key.data(), key.size())); }
     /** Removes all keys of a range, those that exist at the commit: it is not a read. Without `end` there is no end. */
@@ -792,6 +816,18 @@ public:
 
     void set(std::string_view key, std::string_view value) {
         detail::check(forrest_set(handle(), key.data(), key.size(), value.data(), value.size()));
+    }
+    /** Sets a value for a time to live. See forrest_set_with_ttl. */
+    void set_with_ttl(std::string_view key, std::string_view value, uint64_t ttl_ms) {
+        detail::check(forrest_set_with_ttl(handle(), key.data(), key.size(), value.data(), value.size(), ttl_ms));
+    }
+    /** The time to live of all values that are set from now on without one of their own; 0: they stay. */
+    void set_ttl(uint64_t ttl_ms) { detail::check(forrest_set_ttl(handle(), ttl_ms)); }
+    /** The time to live that set_ttl chose; 0: values stay. */
+    uint64_t ttl() {
+        uint64_t ms;
+        detail::check(forrest_ttl(handle(), &ms));
+        return ms;
     }
     /** Removes a key; whether it was there. */
     bool erase(std::string_view key) { return detail::is_ok(forrest_delete(handle(), key.data(), key.size())); }

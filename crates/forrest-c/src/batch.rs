@@ -7,7 +7,7 @@ use crate::failure::{Failure, guard};
 use crate::handle::Table;
 use crate::options::{FORREST_DURABILITY_DEFAULT, durability};
 use crate::value::{Value, hold};
-use forrest_rust::{Keyspace, Op, WriteBatch, WriteOptions, Written};
+use forrest_rust::{Expires, Keyspace, Op, WriteBatch, WriteOptions, Written};
 use std::borrow::Cow;
 use std::ffi::c_void;
 use std::ptr;
@@ -66,6 +66,27 @@ pub unsafe extern "C" fn forrest_batch_set(
         // Safety section demands.
         let (key, value) = unsafe { (self::key(key, key_bytes)?, self::value(value, value_bytes)?) };
         push(batch, Op::Set { key, value })
+    })
+}
+
+/// Adds a change that sets the value of a key for `ttl_ms` milliseconds from the time on at which the batch is applied.
+/// See `forrest_set_with_ttl`. `FORREST_LIMIT` if one of them is too long for any store.
+///
+/// # Safety
+/// - `key` is null or has `key_bytes` readable bytes, and `value` is null or has `value_bytes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_batch_set_with_ttl(
+    batch: *mut Batch,
+    key: *const c_void,
+    key_bytes: usize,
+    value: *const c_void,
+    value_bytes: usize,
+    ttl_ms: u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: each is null or has as many readable bytes, as the Safety section demands.
+        let (key, value) = unsafe { (self::key(key, key_bytes)?, self::value(value, value_bytes)?) };
+        push(batch, Op::SetUntil { key, value, expires: Expires::In(ttl_ms) })
     })
 }
 

@@ -5,9 +5,10 @@ use crate::code::{FORREST_MISMATCH, FORREST_NOT_FOUND, FORREST_OK};
 use crate::db::Db;
 use crate::failure::{Failure, guard};
 use crate::value::{Value, hold};
-use forrest_rust::{Op, Outcome, Swap, prefix_end};
+use forrest_rust::{Expires, Op, Outcome, Swap, prefix_end};
 use std::ffi::{c_char, c_void};
 use std::ptr;
+use std::time::Duration;
 
 /// Sets the value of a key, whether or not the key exists.
 ///
@@ -31,6 +32,60 @@ pub unsafe extern "C" fn forrest_set(
         // Safety section demands.
         let (key, value) = unsafe { (self::key(key, key_bytes)?, self::value(value, value_bytes)?) };
         apply(db, Op::Set { key, value }).map(|_| FORREST_OK)
+    })
+}
+
+/// Sets the value of a key for `ttl_ms` milliseconds. From then on no read returns the value, and its key counts as
+/// absent in every operation. Every later change of the key decides anew: `forrest_set` and the others give it the time
+/// to live of the keyspace (`forrest_set_ttl`), or none. The time is that of the system's wall clock, but does not go
+/// back while the store is open.
+///
+/// `FORREST_UNSUPPORTED` if the home has no `FORREST_CAN_TTL`; otherwise as `forrest_set`.
+///
+/// # Safety
+/// - `key` is null or has `key_bytes` readable bytes, and `value` is null or has `value_bytes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_set_with_ttl(
+    db: *mut Db,
+    key: *const c_void,
+    key_bytes: usize,
+    value: *const c_void,
+    value_bytes: usize,
+    ttl_ms: u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: each is null or has as many readable bytes, as the Safety section demands.
+        let (key, value) = unsafe { (self::key(key, key_bytes)?, self::value(value, value_bytes)?) };
+        apply(db, Op::SetUntil { key, value, expires: Expires::In(ttl_ms) }).map(|_| FORREST_OK)
+    })
+}
+
+/// Chooses the time to live of all values that the keyspace gets from now on without one of their own, in milliseconds;
+/// 0 if they are to stay. Values that are there keep their time. Durable when it returns.
+///
+/// `FORREST_UNSUPPORTED` if the home has no `FORREST_CAN_TTL`, and if the store is open read-only;
+/// `FORREST_INVALID_ARGUMENT` if the keyspace was dropped; `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_set_ttl(db: *mut Db, ttl_ms: u64) -> i32 {
+    guard(|| {
+        let ttl = Some(Duration::from_millis(ttl_ms)).filter(|ttl| !ttl.is_zero());
+        Db::of(db)?.newest()?.1.set_ttl(ttl)?;
+        Ok(FORREST_OK)
+    })
+}
+
+/// Writes the time to live that `forrest_set_ttl` chose to `*ttl_ms`; 0 if values stay.
+///
+/// # Safety
+/// - `ttl_ms` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_ttl(db: *mut Db, ttl_ms: *mut u64) -> i32 {
+    guard(|| {
+        // SAFETY: `ttl_ms` is null or writable, as the Safety section demands.
+        let mut place = unsafe { Place::of("ttl_ms", ttl_ms, 0) }?;
+        let ttl = Db::of(db)?.newest()?.1.ttl().unwrap_or_default();
+        place.put(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        Ok(FORREST_OK)
     })
 }
 

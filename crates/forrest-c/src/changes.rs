@@ -61,6 +61,8 @@ pub struct Change {
     pub value: *const c_void,
     /// The length of `value`; `FORREST_ABSENT` if it is null.
     pub value_bytes: usize,
+    /// The milliseconds since 1970 from which on the value is not there; 0 if it stays.
+    pub expires_ms: u64,
 }
 
 /// No change.
@@ -73,6 +75,7 @@ const NOTHING: Change = Change {
     key_bytes: FORREST_ABSENT,
     value: ptr::null(),
     value_bytes: FORREST_ABSENT,
+    expires_ms: 0,
 };
 
 /// Begins a stream of the changes after sequence number `since`, each as soon as it has this durability:
@@ -143,6 +146,10 @@ pub unsafe extern "C" fn forrest_changes_next(
             key_bytes,
             value,
             value_bytes,
+            expires_ms: match change.what {
+                What::SetUntil { expires_ms, .. } => expires_ms,
+                _ => 0,
+            },
         });
         Ok(FORREST_OK)
     })
@@ -153,7 +160,9 @@ type Parts<'c> = (i32, Option<&'c [u8]>, Option<&'c [u8]>);
 
 fn parts(change: &forrest_rust::Change) -> Result<Parts<'_>, Failure> {
     Ok(match &change.what {
-        What::Set { key, value } => (FORREST_CHANGE_SET, Some(key), Some(value)),
+        What::Set { key, value } | What::SetUntil { key, value, .. } => {
+            (FORREST_CHANGE_SET, Some(key), Some(value))
+        }
         What::Delete { key } => (FORREST_CHANGE_DELETE, Some(key), None),
         What::DeleteRange { start, end } => (FORREST_CHANGE_DELETE_RANGE, Some(start), end.as_deref()),
         What::CreateKeyspace => (FORREST_CHANGE_CREATE_KEYSPACE, None, None),

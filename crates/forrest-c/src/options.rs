@@ -4,9 +4,10 @@ use crate::argument::{Place, text};
 use crate::code::FORREST_OK;
 use crate::failure::{Failure, guard};
 use crate::handle::{Exclusive, Table};
-use forrest_rust::{Builder, Compression, Db, Durability, ErrorKind, Numa, OptionChanges, Pages};
-use std::ffi::c_char;
+use forrest_rust::{Builder, Compression, Db, Durability, ErrorKind, Numa, OptionChanges, Pages, Verdict};
+use std::ffi::{c_char, c_void};
 use std::ptr;
+use std::slice;
 use std::time::Duration;
 
 /// Options for opening a store. An option that was not set has its default. Only one thread at a time may use
@@ -165,6 +166,107 @@ pub unsafe extern "C" fn forrest_options_set_log_directory(
         // SAFETY: `path` is null or ends with a zero byte, as the Safety section demands.
         let path = unsafe { text("log directory", path) }?;
         options.builder = options.builder.clone().log_directory(path);
+        Ok(FORREST_OK)
+    })
+}
+
+/// What a compaction filter returns: the value stays.
+pub const FORREST_FILTER_KEEP: i32 = 0;
+/// The key is deleted.
+pub const FORREST_FILTER_DROP: i32 = 1;
+/// The key has the value `replacement` from now on.
+pub const FORREST_FILTER_REPLACE: i32 = 2;
+
+/// A value that a compaction filter decides about. The pointers are valid until the filter returns.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Filtered {
+    /// The name of the keyspace, without a zero byte at its end.
+    pub keyspace: *const c_char,
+    /// The length of `keyspace`.
+    pub keyspace_bytes: usize,
+    /// The key.
+    pub key: *const c_void,
+    /// The length of `key`.
+    pub key_bytes: usize,
+    /// The value.
+    pub value: *const c_void,
+    /// The length of `value`.
+    pub value_bytes: usize,
+    /// To be set before the filter returns `FORREST_FILTER_REPLACE`. The bytes must stay as they are until this thread
+    /// calls the filter again or ends.
+    pub replacement: *const c_void,
+    /// The length of `replacement`.
+    pub replacement_bytes: usize,
+}
+
+/// A compaction filter. It returns `FORREST_FILTER_KEEP`, `FORREST_FILTER_DROP` or `FORREST_FILTER_REPLACE`; any other
+/// number means that the value stays. Several threads call it at once. It must not call this library, and must return
+/// normally, not by an exception or `longjmp`.
+pub type CompactionFilter = Option<unsafe extern "C" fn(context: *mut c_void, given: *mut Filtered) -> i32>;
+
+/// A pointer that is of use in each thread.
+struct Context(*mut c_void);
+
+// SAFETY: nothing here looks into it. That `filter` may be called with it by any thread is in the Safety section of
+// `forrest_options_set_compaction_filter`.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    fn pointer(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// Sets a function that decides which values stay in a store on disk. It is called, with this `context`, when tables
+/// are written: for each value of a memtable that becomes a table, and for each value of tables that are merged, so any
+/// number of times for one value, and at no certain time. Until then reads return the value; `forrest_compact` ends
+/// with all values decided. Snapshots and iterators keep what they see. What it drops or replaces is no change of
+/// `forrest_changes`. A replacement that does not fit the keyspace leaves the value as it is. If `filter` is null,
+/// there is none.
+///
+/// # Safety
+/// - `filter` is null or meets the requirements of `forrest_compaction_filter`, also with `context` in other threads,
+///   until all stores that were opened with these options are closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_options_set_compaction_filter(
+    options: *mut Options,
+    filter: CompactionFilter,
+    context: *mut c_void,
+) -> i32 {
+    guard(|| {
+        let mut options = OPTIONS.exclusive(options)?;
+        let context = Context(context);
+        let builder = options.builder.clone();
+        options.builder = builder.compaction_filter(move |keyspace, key, value| {
+            let Some(filter) = filter else { return Verdict::Keep };
+            let mut given = Filtered {
+                keyspace: keyspace.as_ptr().cast(),
+                keyspace_bytes: keyspace.len(),
+                key: key.as_ptr().cast(),
+                key_bytes: key.len(),
+                value: value.as_ptr().cast(),
+                value_bytes: value.len(),
+                replacement: ptr::null(),
+                replacement_bytes: 0,
+            };
+            // SAFETY: `filter` meets its requirements, as the Safety section demands. `given` and what it points to
+            // live until it returns.
+            let verdict = unsafe { filter(context.pointer(), &raw mut given) };
+            match (verdict, given.replacement.is_null(), given.replacement_bytes) {
+                (FORREST_FILTER_DROP, ..) => Verdict::Drop,
+                (FORREST_FILTER_REPLACE, _, 0) => Verdict::Replace(Vec::new()),
+                (FORREST_FILTER_REPLACE, false, bytes) => {
+                    // SAFETY: `replacement` has as many readable bytes, which stay as they are until the next call, as
+                    // the requirements of `forrest_compaction_filter` demand.
+                    let new = unsafe { slice::from_raw_parts(given.replacement.cast::<u8>(), bytes) };
+                    Verdict::Replace(new.to_vec())
+                }
+                _ => Verdict::Keep,
+            }
+        });
         Ok(FORREST_OK)
     })
 }

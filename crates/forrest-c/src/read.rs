@@ -9,6 +9,7 @@ use forrest_rust::View;
 use std::ffi::c_void;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
+use std::time::UNIX_EPOCH;
 
 /// Reads the value of a key and holds it. `forrest_value_data` returns its bytes; release it with
 /// `forrest_value_release`. A long value of a store in memory is shared with the store, not copied.
@@ -181,6 +182,36 @@ pub unsafe extern "C" fn forrest_contains(db: *const Db, key: *const c_void, key
         // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
         let key = unsafe { self::key(key, key_bytes) }?;
         Ok(if Db::of(db)?.view().contains(key)? { FORREST_OK } else { FORREST_NOT_FOUND })
+    })
+}
+
+/// Writes the time at which the value of a key expires to `*expires_ms`, in milliseconds since 1970; 0 if it stays.
+/// `FORREST_NOT_FOUND` if the key does not exist. Errors as of `forrest_get`.
+///
+/// # Safety
+/// - `key` is null or has `key_bytes` readable bytes.
+/// - `expires_ms` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_expires(
+    db: *const Db,
+    key: *const c_void,
+    key_bytes: usize,
+    expires_ms: *mut u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, and `expires_ms` is null or writable, as the Safety
+        // section demands.
+        let (key, mut place) =
+            unsafe { (self::key(key, key_bytes)?, Place::of("expires_ms", expires_ms, 0)?) };
+        let db = Db::of(db)?;
+        let view = db.view();
+        let expires = view.expires(key)?;
+        if expires.is_none() && !view.contains(key)? {
+            return Ok(FORREST_NOT_FOUND);
+        }
+        let since = expires.and_then(|expires| expires.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+        place.put(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+        Ok(FORREST_OK)
     })
 }
 

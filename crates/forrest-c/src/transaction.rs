@@ -282,6 +282,29 @@ pub unsafe extern "C" fn forrest_transaction_set(
     })
 }
 
+/// Sets the value of a key for `ttl_ms` milliseconds from the commit on. Until then the transaction reads the value.
+/// See `forrest_set_with_ttl`. `FORREST_LIMIT` if one of them is too long for any store.
+///
+/// # Safety
+/// - `key` is null or has `key_bytes` readable bytes, and `value` is null or has `value_bytes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_transaction_set_with_ttl(
+    transaction: *mut Transaction,
+    key: *const c_void,
+    key_bytes: usize,
+    value: *const c_void,
+    value_bytes: usize,
+    ttl_ms: u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `key` and `value` are null or have `key_bytes` and `value_bytes` readable bytes, as the
+        // Safety section demands.
+        let (key, value) = unsafe { (self::key(key, key_bytes)?, self::value(value, value_bytes)?) };
+        of(transaction)?.draft().set_with_ttl(key, value, Duration::from_millis(ttl_ms))?;
+        Ok(FORREST_OK)
+    })
+}
+
 /// Removes a key, if it exists. `FORREST_LIMIT` if it is too long for any store.
 ///
 /// # Safety

@@ -302,8 +302,10 @@ pub const FORREST_CAN_CHANGES: u64 = 32768;
 pub const FORREST_CAN_MERGE: u64 = 65536;
 /// `forrest_backup_create`.
 pub const FORREST_CAN_BACKUP: u64 = 131_072;
+/// `forrest_set_with_ttl`.
+pub const FORREST_CAN_TTL: u64 = 262_144;
 
-/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_BACKUP`. A
+/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_TTL`. A
 /// call that needs a missing one fails with `FORREST_UNSUPPORTED`.
 ///
 /// # Safety
@@ -339,6 +341,7 @@ fn bit(capability: Capability) -> u64 {
         Capability::Changes => FORREST_CAN_CHANGES,
         Capability::Merge => FORREST_CAN_MERGE,
         Capability::Backup => FORREST_CAN_BACKUP,
+        Capability::Ttl => FORREST_CAN_TTL,
         // A capability that is missing in this list.
         _ => 0,
     }

@@ -82,6 +82,9 @@ class Batch {
         check(forrest_batch_set(get(), key.data(), key.size(), value.data(), value.size()));
         return *this;
     }
+    void set_with_ttl(string_view key, string_view value, uint64_t ttl_ms) const {
+        check(forrest_batch_set_with_ttl(get(), key.data(), key.size(), value.data(), value.size(), ttl_ms));
+    }
     Batch &remove(string_view key) {
         check(forrest_batch_delete(get(), key.data(), key.size()));
         return *this;
@@ -127,6 +130,9 @@ class Transaction {
     Transaction &set(string_view key, string_view value) {
         check(forrest_transaction_set(get(), key.data(), key.size(), value.data(), value.size()));
         return *this;
+    }
+    void set_with_ttl(string_view key, string_view value, uint64_t ttl_ms) {
+        check(forrest_transaction_set_with_ttl(get(), key.data(), key.size(), value.data(), value.size(), ttl_ms));
     }
     Transaction &remove(string_view key) {
         check(forrest_transaction_delete(get(), key.data(), key.size()));
@@ -261,6 +267,20 @@ class Db {
     }
     void merge(string_view key, string_view operand) const {
         check(forrest_merge(get(), key.data(), key.size(), operand.data(), operand.size()));
+    }
+    void set_with_ttl(string_view key, string_view value, uint64_t ttl_ms) const {
+        check(forrest_set_with_ttl(get(), key.data(), key.size(), value.data(), value.size(), ttl_ms));
+    }
+    void set_ttl(uint64_t ttl_ms) const { check(forrest_set_ttl(get(), ttl_ms)); }
+    uint64_t ttl() const {
+        uint64_t ttl_ms;
+        check(forrest_ttl(get(), &ttl_ms));
+        return ttl_ms;
+    }
+    uint64_t expires(string_view key) const {
+        uint64_t expires_ms;
+        check(forrest_expires(get(), key.data(), key.size(), &expires_ms));
+        return expires_ms;
     }
     void set_merge_operator(const char *name) const { check(forrest_set_merge_operator(get(), name)); }
     // Nothing if the value was replaced, otherwise the value that was found.
@@ -449,13 +469,34 @@ template <typename Call> void where(bool can, Call call) {
     }
 }
 
+// Drops values that are called so, and replaces others.
+int32_t filter(void *context, forrest_filtered *given) {
+    DEMAND(*static_cast<int *>(context) == 7 && given->keyspace_bytes > 0 && given->key != nullptr);
+    const string_view value(static_cast<const char *>(given->value), given->value_bytes);
+    if (value == "filtered: drop")
+        return FORREST_FILTER_DROP;
+    if (value != "filtered: replace")
+        return FORREST_FILTER_KEEP;
+    given->replacement = "replaced";
+    given->replacement_bytes = 8;
+    return FORREST_FILTER_REPLACE;
+}
+
 void all(const char *url) {
     DEMAND(forrest_abi() == FORREST_ABI && forrest_version() != nullptr);
     auto options = made<forrest_options>(forrest_options_create);
     check(forrest_options_set(options.get(), FORREST_CACHE_BYTES, 8 << 20));
     if (std::strchr(url, ':') == nullptr)
         check(forrest_options_set_log_directory(options.get(), (std::string(url) + "-log").c_str()));
+    int context = 7;
+    check(forrest_options_set_compaction_filter(options.get(), filter, &context));
     const Db db(url, options);
+    db.set("dropped", "filtered: drop");
+    db.set("replaced", "filtered: replace");
+    db.flush();
+    if (std::strchr(url, ':') == nullptr)
+        DEMAND(!db.held("dropped") && *db.held("replaced") == "replaced");
+    db.remove_range("dropped", "s");
 
     db.set("oak", "Quercus robur");
     db.set("elm", "Ulmus glabra");
@@ -488,6 +529,7 @@ void all(const char *url) {
     db.set("door", "open");
     DEMAND(transaction.commit(FORREST_DURABILITY_MEMORY) == "door" && !db.contains("fir"));
     DEMAND(transaction.set("fir", "Abies").contains("door") && transaction.holds() && !db.contains("fir"));
+    transaction.set_with_ttl("fir", "Abies", 1);
     transaction.set("fir", "Abies").roll_back();
     DEMAND(transaction.commit(FORREST_DURABILITY_MEMORY) == std::nullopt && !db.contains("fir"));
     transaction.lock("queue").set("job 1", "sweep").set("job 2", "cook").set("job 3", "paint");
@@ -551,6 +593,17 @@ void all(const char *url) {
     where(can & FORREST_CAN_METRICS, [&] { DEMAND(db.metrics().find("\nforrest_changes_total ") != std::string::npos); });
     where(can & FORREST_CAN_APPROXIMATE, [&] { db.about("a"); });
     where(can & FORREST_CAN_COMPRESS, [&] { db.set_compression(FORREST_COMPRESSION_LZ4); });
+    where(can & FORREST_CAN_TTL, [&] {
+        db.set_ttl(3600 * 1000);
+        db.set_ttl(0);
+        const Db held = db.keyspace("held");
+        held.set_with_ttl("k", "a", 3600 * 1000);
+        held.set("stays", "a");
+        held.set_ttl(7);
+        DEMAND(held.expires("k") > 0 && held.expires("stays") == 0 && held.ttl() == 7);
+        held.set_with_ttl("k", "a", 0);
+        DEMAND(!held.held("k") && db.drop("held"));
+    });
     where(can & FORREST_CAN_MERGE, [&] {
         const Db merged = db.keyspace("merged");
         merged.set_merge_operator("append");

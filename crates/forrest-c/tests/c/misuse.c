@@ -133,6 +133,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     const int32_t no = FORREST_INVALID_ARGUMENT;
     ANSWERS(no, forrest_options_set(wrong->options, FORREST_TAGS, 1));
     ANSWERS(no, forrest_options_set_log_directory(wrong->options, "log"));
+    ANSWERS(no, forrest_options_set_compaction_filter(wrong->options, NULL, NULL));
     ANSWERS(no, forrest_open_with("memory:", wrong->options, &made));
     CHECK(made == NULL);
     made = JUNK;
@@ -160,6 +161,10 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_scan(wrong->db, T("a"), T("z"), unseen, NULL));
     ANSWERS(no, forrest_scan_back(wrong->db, T("a"), T("z"), unseen, NULL));
     ANSWERS(no, forrest_set(wrong->db, T("key"), T("other")));
+    ANSWERS(no, forrest_set_with_ttl(wrong->db, T("key"), T("other"), 1));
+    ANSWERS(no, forrest_set_ttl(wrong->db, 1));
+    ANSWERS(no, forrest_ttl(wrong->db, &number));
+    ANSWERS(no, forrest_expires(wrong->db, T("key"), &number));
     ANSWERS(no, forrest_delete(wrong->db, T("key")));
     ANSWERS(no, forrest_delete_range(wrong->db, T("a"), T("z")));
     ANSWERS(no, forrest_delete_prefix(wrong->db, T("a")));
@@ -193,6 +198,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_value_data(wrong->value, &bytes, &length));
     CHECK(bytes == NULL && length == 0);
     ANSWERS(no, forrest_batch_set(wrong->batch, T("key"), T("value")));
+    ANSWERS(no, forrest_batch_set_with_ttl(wrong->batch, T("key"), T("value"), 1));
     ANSWERS(no, forrest_batch_delete(wrong->batch, T("key")));
     ANSWERS(no, forrest_batch_delete_range(wrong->batch, T("a"), T("z")));
     ANSWERS(no, forrest_batch_add(wrong->batch, T("key"), 1));
@@ -210,6 +216,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     CHECK(value == NULL);
     ANSWERS(no, forrest_transaction_contains(wrong->transaction, T("key")));
     ANSWERS(no, forrest_transaction_set(wrong->transaction, T("key"), T("value")));
+    ANSWERS(no, forrest_transaction_set_with_ttl(wrong->transaction, T("key"), T("value"), 1));
     ANSWERS(no, forrest_transaction_delete(wrong->transaction, T("key")));
     ANSWERS(no, forrest_transaction_add(wrong->transaction, T("key"), 1));
     ANSWERS(no, forrest_transaction_commit(wrong->transaction));

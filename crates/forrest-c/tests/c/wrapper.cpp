@@ -232,6 +232,24 @@ void misuse(forrest::Db &db) {
     CHECK(thrown([&] { db.write(batch); }) == FORREST_INVALID_ARGUMENT);
 }
 
+void expiry(forrest::Db &db) {
+    const uint64_t hour = 3600 * 1000;
+    auto seats = db.keyspace("seats");
+    seats.set_with_ttl("gone", "v", 0);
+    seats.set_with_ttl("held", "v", hour);
+    seats.set("stays", "v");
+    seats.set_ttl(hour);
+    CHECK(seats.ttl() == hour && !seats.expires("gone") && *seats.expires("held") > 0 && *seats.expires("stays") == 0);
+    forrest::Batch batch;
+    batch.on(seats).set_with_ttl("stays", "v", hour).set("session", "v");
+    db.write(batch);
+    CHECK(*seats.expires("stays") > 0 && *seats.expires("session") > 0);
+    auto transaction = db.begin();
+    transaction.set_with_ttl("held for long", "v", hour);
+    CHECK(transaction.commit() && *db.expires("held for long") > 0 && db.erase("held for long"));
+    CHECK(db.drop_keyspace("seats"));
+}
+
 void changes(forrest::Db &db) {
     const uint64_t since = db.snapshot().sequence();
     db.set("c", "1");
@@ -264,6 +282,8 @@ int main(int argc, char **argv) {
         apart(db);
     if (db.capabilities() & FORREST_CAN_CHANGES)
         changes(db);
+    if (db.capabilities() & FORREST_CAN_TTL)
+        expiry(db);
     std::thread([&] { db.add("threads", 1); }).join();
     whole(db);
     misuse(db);
