@@ -2,7 +2,7 @@
 
 use crate::argument::{Bytes, key_range};
 use crate::failure::Failure;
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, time_to_live};
 use crate::options::{DURABILITY, choose};
 use crate::scope::Part;
 use forrest::{On, WriteBatch, WriteOptions, Written};
@@ -84,6 +84,23 @@ impl Batch {
     ) -> PyResult<()> {
         self.push(py, keyspace, |batch| {
             batch.set(key.get(), value.get());
+        })
+    }
+
+    /// Adds a change that sets the value of a key for a time to live, in seconds from the time on at which the batch is
+    /// applied. See Keyspace.set_with_ttl.
+    #[pyo3(signature = (key, value, ttl, *, keyspace=None))]
+    fn set_with_ttl(
+        &self,
+        py: Python<'_>,
+        key: Bytes<'_>,
+        value: Bytes<'_>,
+        ttl: f64,
+        keyspace: Option<&Keyspace>,
+    ) -> PyResult<()> {
+        let ttl = time_to_live(py, ttl)?;
+        self.push(py, keyspace, |batch| {
+            batch.set_with_ttl(key.get(), value.get(), ttl);
         })
     }
 

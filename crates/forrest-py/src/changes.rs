@@ -29,11 +29,12 @@ impl Change {
         &self.0.keyspace
     }
 
-    /// What happened: "set", "delete", "delete-range", "create-keyspace", "drop-keyspace" or "ingest".
+    /// What happened: "set", "set-until", "delete", "delete-range", "create-keyspace", "drop-keyspace" or "ingest".
     #[getter]
     fn what(&self) -> &'static str {
         match self.0.what {
             What::Set { .. } => "set",
+            What::SetUntil { .. } => "set-until",
             What::Delete { .. } => "delete",
             What::DeleteRange { .. } => "delete-range",
             What::CreateKeyspace => "create-keyspace",
@@ -47,7 +48,7 @@ impl Change {
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         let key = match &self.0.what {
-            What::Set { key, .. } | What::Delete { key } => key,
+            What::Set { key, .. } | What::SetUntil { key, .. } | What::Delete { key } => key,
             What::DeleteRange { start: key, .. } | What::Ingest { first: key, .. } => key,
             _ => return None,
         };
@@ -58,7 +59,16 @@ impl Change {
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         match &self.0.what {
-            What::Set { value, .. } => Some(PyBytes::new(py, value)),
+            What::Set { value, .. } | What::SetUntil { value, .. } => Some(PyBytes::new(py, value)),
+            _ => None,
+        }
+    }
+
+    /// When the value of "set-until" expires, in seconds since 1970; None for other changes.
+    #[getter]
+    fn expires(&self) -> Option<f64> {
+        match self.0.what {
+            What::SetUntil { expires_ms, .. } => Some(Duration::from_millis(expires_ms).as_secs_f64()),
             _ => None,
         }
     }

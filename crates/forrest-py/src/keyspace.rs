@@ -10,6 +10,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// A group of pairs that are written together is full at this number of bytes or pairs.
 pub(crate) const GROUP_BYTES: usize = 64 << 10;
@@ -231,6 +232,36 @@ impl Keyspace {
         self.space.detached(py, |space| Ok(space.merge(key, operand)?))
     }
 
+    /// Sets the value of a key for a time to live, in seconds. From then on the key counts as absent. Every later
+    /// change of the key decides anew: it gives it the time to live of the keyspace (set_ttl), or none.
+    #[pyo3(signature = (key, value, ttl, /))]
+    fn set_with_ttl(&self, py: Python<'_>, key: Bytes<'_>, value: Bytes<'_>, ttl: f64) -> PyResult<()> {
+        let (key, value, ttl) = (key.get(), value.get(), time_to_live(py, ttl)?);
+        self.space.detached(py, |space| Ok(space.set_with_ttl(key, value, ttl)?))
+    }
+
+    /// When the value of a key expires, in seconds since 1970; None if it does not, or if there is none.
+    #[pyo3(signature = (key, /))]
+    fn expires(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<Option<f64>> {
+        let key = key.get();
+        let expires = self.space.detached(py, |space| Ok(space.expires(key)?))?;
+        Ok(expires.and_then(|at| Some(at.duration_since(UNIX_EPOCH).ok()?.as_secs_f64())))
+    }
+
+    /// The time to live of values that are set without one, in seconds; None if they stay.
+    #[getter]
+    fn ttl(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        self.space.detached(py, |space| Ok(space.ttl().map(|ttl| ttl.as_secs_f64())))
+    }
+
+    /// Chooses the time to live of all values that the keyspace gets from now on without one of their own, in seconds;
+    /// None if they are to stay. Values that are there keep their time.
+    #[pyo3(signature = (seconds, /))]
+    fn set_ttl(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
+        let ttl = seconds.map(|seconds| time_to_live(py, seconds)).transpose()?;
+        self.space.detached(py, |space| Ok(space.set_ttl(ttl)?))
+    }
+
     /// The name of the keyspace's merge operator, or None.
     #[getter]
     fn merge_operator(&self, py: Python<'_>) -> PyResult<Option<String>> {
@@ -355,4 +386,12 @@ impl Keyspace {
             })?;
         Ok(PyBytes::new(py, found.as_deref().unwrap_or(default)))
     }
+}
+
+/// A time to live from seconds.
+pub(crate) fn time_to_live(py: Python<'_>, seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        let message = format!("a time to live of {seconds} seconds: give a number from 0 on");
+        Failure::Invalid(message).raise(py)
+    })
 }

@@ -3,7 +3,7 @@
 
 use crate::argument::{Bytes, key_range};
 use crate::failure::Failure;
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, time_to_live};
 use crate::options::{DURABILITY, choose};
 use crate::scope::Part;
 use crate::view::missing;
@@ -188,6 +188,20 @@ impl Transaction {
         let key = key.get();
         let found = self.wait(py, keyspace, |draft| draft.get_for_update(key))?;
         Ok(found.map(|value| PyBytes::new(py, &value).into_any()).or(default))
+    }
+
+    /// Sets the value of a key for a time to live, in seconds from the commit on. See Keyspace.set_with_ttl.
+    #[pyo3(signature = (key, value, ttl, *, keyspace=None))]
+    fn set_with_ttl(
+        &self,
+        py: Python<'_>,
+        key: Bytes<'_>,
+        value: Bytes<'_>,
+        ttl: f64,
+        keyspace: Option<&Keyspace>,
+    ) -> PyResult<()> {
+        let (key, value, ttl) = (key.get(), value.get(), time_to_live(py, ttl)?);
+        self.draft(py, keyspace, |draft| draft.set_with_ttl(key, value, ttl))
     }
 
     /// Locks a key like get_for_update(), without reading it. The key need not exist: it may stand for anything

@@ -9,6 +9,7 @@ import importlib.metadata
 import inspect
 import pickle
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -766,3 +767,30 @@ def test_a_keyspace_merges_with_its_operator(home: str, tmp_path: Path) -> None:
         assert (db.keyspace("tags").merge_operator, tags[b"oak"]) == ("append", b"tree,wood")
         with pytest.raises(forrest.InvalidArgumentError, match="append"):
             tags.set_merge_operator("sum")
+
+
+def test_values_expire(tmp_path: Path) -> None:
+    with forrest.open(str(tmp_path / "store")) as db:
+        db.set_with_ttl(b"seat", b"held", 600)
+        db.set_with_ttl(b"gone", b"at once", 0)
+        assert (db[b"seat"], b"gone" in db, db.expires(b"gone")) == (b"held", False, None)
+        assert (db.expires(b"seat") or 0) > time.time()
+        seconds = db.ttl
+        assert seconds is None
+        db.set_ttl(1.5)
+        db[b"later"] = b"value"
+        seconds = db.ttl
+        assert (seconds, db.expires(b"later") is not None) == (1.5, True)
+        db.set_ttl(None)
+        with db.batch() as batch:
+            batch.set_with_ttl(b"in a batch", b"value", 600)
+        with db.transaction() as transaction:
+            transaction.set_with_ttl(b"committed", b"value", 600)
+        assert None not in (db.expires(b"in a batch"), db.expires(b"committed"))
+    with forrest.open(str(tmp_path / "kept"), history=True) as db:
+        db.set_with_ttl(b"seat", b"held", 600)
+        change = next(iter(db.changes(0)))
+        assert (change.what, change.key, change.value) == ("set-until", b"seat", b"held")
+        assert change.expires == db.expires(b"seat")
+    with forrest.open("memory:") as db, pytest.raises(forrest.UnsupportedError):
+        db.set_with_ttl(b"seat", b"held", 600)
