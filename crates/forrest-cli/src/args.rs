@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -437,6 +438,25 @@ pub(crate) struct SetArgs {
     /// Take the value from FILE ("-": standard input)
     #[arg(long, value_name = "FILE", conflicts_with = "value")]
     pub(crate) from_file: Option<PathBuf>,
+    /// Let the value expire after TIME (90s, 5m, 2h, 1d)
+    #[arg(long, value_name = "TIME", value_parser = ttl)]
+    pub(crate) ttl: Option<Duration>,
+}
+
+/// A time to live.
+fn ttl(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let ms: Option<u64> = match &text[digits..] {
+        "ms" => Some(1),
+        "s" => Some(1000),
+        "m" => Some(60 * 1000),
+        "h" => Some(60 * 60 * 1000),
+        "d" => Some(24 * 60 * 60 * 1000),
+        _ => None,
+    };
+    let number: Option<u64> = text[..digits].parse().ok();
+    let ms = ms.and_then(|ms| number?.checked_mul(ms));
+    ms.map(Duration::from_millis).ok_or_else(|| "a number and one of ms, s, m, h and d, like 90s".to_string())
 }
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use crate::load::Refused;
 use crate::session::{Answer, Session};
 use crate::{dump, interrupt, load, stat, tail, term, verify};
 use clap::Parser;
-use forrest::{Approximate, Op, Outcome, Swap};
+use forrest::{Approximate, Expires, Op, Outcome, Swap};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::ops::Bound;
@@ -126,7 +126,13 @@ fn set(session: &mut Session, args: &SetArgs) -> Result<Answer, Failure> {
         (None, Some(path)) => read_whole(session, path)?,
         (None, None) => return Err(Failure::usage("set needs a value")),
     };
-    perform(session, Op::Set { key: &key, value: &value })
+    perform(
+        session,
+        match args.ttl {
+            Some(ttl) => Op::SetUntil { key: &key, value: &value, expires: Expires::after(ttl) },
+            None => Op::Set { key: &key, value: &value },
+        },
+    )
 }
 
 fn read_whole(session: &mut Session, path: &Path) -> Result<Vec<u8>, Failure> {

@@ -50,6 +50,7 @@ On disk the store is created if it does not exist.
 Examples:
   forrest --db trees set oak 'Quercus robur'
   forrest --db trees set oak 'Quercus petraea' --sync
+  forrest --db trees set visitor ada --ttl 90s
   forrest --load in.txt set cherry 7 --dump out.txt
   forrest --load in.txt set 'two words' 'line one\\nline two' --dump out.txt
   forrest set picture --from-file value.bin --dump out.txt

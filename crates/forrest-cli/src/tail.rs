@@ -11,7 +11,7 @@ use crate::codec::{Format, write_json_field};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::session::{Answer, Session};
-use forrest::{Change, DEFAULT_KEYSPACE, Durability, Op, What, line};
+use forrest::{Change, DEFAULT_KEYSPACE, Durability, Expires, Op, What, line};
 use std::io::Write;
 use std::time::Duration;
 
@@ -60,6 +60,10 @@ fn print(session: &mut Session, format: Format, change: &Change, out: &mut Vec<u
 fn text(is_op: bool, change: &Change, out: &mut Vec<u8>) {
     let op = match &change.what {
         What::Set { key, value } => Op::Set { key: key.clone(), value: value.clone() }.to_string(),
+        What::SetUntil { key, value, expires_ms } => {
+            let (key, value, expires) = (key.clone(), value.clone(), Expires::At(*expires_ms));
+            Op::SetUntil { key, value, expires }.to_string()
+        }
         What::Delete { key } => Op::Delete { key: key.clone() }.to_string(),
         What::DeleteRange { start, end } => {
             Op::DeleteRange { start: start.clone(), end: end.clone() }.to_string()
@@ -69,7 +73,10 @@ fn text(is_op: bool, change: &Change, out: &mut Vec<u8>) {
         What::Ingest { first, last } => format!("ingest {} {}", line::quote(first), line::quote(last)),
         _ => "unknown".to_string(),
     };
-    let is_known = matches!(change.what, What::Set { .. } | What::Delete { .. } | What::DeleteRange { .. });
+    let is_known = matches!(
+        change.what,
+        What::Set { .. } | What::SetUntil { .. } | What::Delete { .. } | What::DeleteRange { .. }
+    );
     if !is_op {
         out.extend_from_slice(format!("{}\t", change.sequence).as_bytes());
     } else if !is_known {
@@ -88,6 +95,7 @@ type Field<'c> = (&'c str, &'c [u8]);
 fn json(change: &Change, out: &mut Vec<u8>) {
     let (what, fields): (&str, [Option<Field<'_>>; 2]) = match &change.what {
         What::Set { key, value } => ("set", [Some(("key", key)), Some(("value", value))]),
+        What::SetUntil { key, value, .. } => ("set-until", [Some(("key", key)), Some(("value", value))]),
         What::Delete { key } => ("delete", [Some(("key", key)), None]),
         What::DeleteRange { start, end } => {
             ("delete-range", [Some(("start", start)), end.as_ref().map(|end| ("end", &end[..]))])
@@ -107,6 +115,9 @@ fn json(change: &Change, out: &mut Vec<u8>) {
     for (name, bytes) in fields.into_iter().flatten() {
         out.extend_from_slice(b", ");
         write_json_field(name, bytes, out);
+    }
+    if let What::SetUntil { expires_ms, .. } = &change.what {
+        let _ = write!(out, ", \"expires_ms\": {expires_ms}");
     }
     out.extend_from_slice(b"}\n");
 }
