@@ -23,12 +23,14 @@ const FOREIGN: &[Foreign] = &[
     ("llds-user", "forrest-cli/llds-user,forrest-c/llds-user,forrest-kvbench/llds-user", setup::compiler),
     ("kvbench's peers in C++", "forrest-kvbench/cpp", setup::peers),
 ];
+/// Features in Rust alone that are off by default, and have tests.
+const OWN: &str = "forrest-db/tracing";
 /// Makes the engine's warnings errors.
 const STRICT: &str = "FORREST_C_STRICT";
 
-/// The features that build foreign code, and the reasons why some are left out.
+/// The features of the tests, and the reasons why some are left out.
 fn foreign(workspace: &Workspace) -> (String, Vec<String>) {
-    let (mut features, mut missing) = (Vec::new(), Vec::new());
+    let (mut features, mut missing) = (vec![OWN], Vec::new());
     for (name, of, get) in FOREIGN {
         match get(workspace) {
             Ok(()) => features.push(*of),

@@ -191,6 +191,11 @@ public:
         return *this;
     }
     /** Sets the directory for the log of a store on disk. */
+    /** Writes the figures of a store on disk to a file each second. */
+    Options &metrics_file(const std::string &path) {
+        detail::check(forrest_options_set_metrics_file(handle(), path.c_str()));
+        return *this;
+    }
     Options &log_directory(const std::string &path) {
         detail::check(forrest_options_set_log_directory(handle(), path.c_str()));
         return *this;

@@ -4,7 +4,7 @@
 use crate::code::FORREST_ABSENT;
 use crate::failure::Failure;
 use forrest_rust::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
 /// A key from C.
@@ -158,4 +158,9 @@ impl<T: Copy> Fields<T> {
         // size_of::<T>()`. It is a local variable, so they do not overlap.
         unsafe { ptr::copy_nonoverlapping((&raw const fields).cast::<u8>(), self.0.cast(), bytes) };
     }
+}
+
+/// Text with a zero byte at its end, and none before.
+pub(crate) fn ended(text: &str) -> CString {
+    CString::new(text.replace('\0', "")).unwrap_or_default()
 }

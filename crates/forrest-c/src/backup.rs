@@ -1,10 +1,10 @@
 //! Directories of backups of a store on disk: adding one, listing, verifying, restoring and removing them.
 
-use crate::argument::{Fields, text};
+use crate::argument::{Fields, ended, text};
 use crate::code::FORREST_OK;
 use crate::db::Db;
 use crate::failure::{Failure, guard};
-use crate::salvage::{GoOn, ended, watched};
+use crate::salvage::{GoOn, watched};
 use forrest_rust::{BackupOptions, Keep};
 use std::ffi::{c_char, c_void};
 use std::ptr;

@@ -1,10 +1,12 @@
 //! Options for opening a store.
 
-use crate::argument::{Place, text};
+use crate::argument::{Place, ended, text};
 use crate::code::FORREST_OK;
 use crate::failure::{Failure, guard};
 use crate::handle::{Exclusive, Table};
-use forrest_rust::{Builder, Compression, Db, Durability, ErrorKind, Numa, OptionChanges, Pages, Verdict};
+use forrest_rust::{
+    Builder, Compression, Db, Durability, ErrorKind, Job, Numa, OptionChanges, Pages, Verdict,
+};
 use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::slice;
@@ -85,6 +87,9 @@ pub const FORREST_HISTORY: i32 = 21;
 pub const FORREST_HISTORY_BYTES: i32 = 22;
 /// Maximum age of the changes in them, in milliseconds. Default: 7 days.
 pub const FORREST_HISTORY_AGE_MS: i32 = 23;
+/// Whether a store on disk takes the time of its calls, for `forrest_metrics`: 0 or 1. Default: 0. With it, each call
+/// reads the clock twice, which takes about 50 ns.
+pub const FORREST_LATENCIES: i32 = 24;
 
 /// No compression.
 pub const FORREST_COMPRESSION_NONE: u64 = 0;
@@ -136,7 +141,7 @@ pub unsafe extern "C" fn forrest_options_create(options: *mut *mut Options) -> i
 }
 
 /// Sets an option, one of `FORREST_CAPACITY_BYTES` to
-/// `FORREST_HISTORY_AGE_MS`.
+/// `FORREST_LATENCIES`.
 ///
 /// `FORREST_INVALID_ARGUMENT` if this version of the library does not know the option or value; nothing is
 /// changed then. Limits of numbers are checked when a store is opened.
@@ -208,8 +213,8 @@ pub type CompactionFilter = Option<unsafe extern "C" fn(context: *mut c_void, gi
 /// A pointer that is of use in each thread.
 struct Context(*mut c_void);
 
-// SAFETY: nothing here looks into it. That `filter` may be called with it by any thread is in the Safety section of
-// `forrest_options_set_compaction_filter`.
+// SAFETY: nothing here looks into it. That a function may be called with it by any thread is in the Safety sections of
+// `forrest_options_set_compaction_filter` and `forrest_options_set_listener`.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
@@ -271,6 +276,116 @@ pub unsafe extern "C" fn forrest_options_set_compaction_filter(
     })
 }
 
+/// Sets the file to which a store on disk writes its figures each second, in the text format of Prometheus, as
+/// `forrest_metrics` returns it. Default: none. The file is replaced as a whole, and removed when the store is closed.
+/// "forrest top" shows it. If it cannot be written at first, opening fails; later failures are ignored.
+///
+/// # Safety
+/// - `path` is null or ends with a zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_options_set_metrics_file(options: *mut Options, path: *const c_char) -> i32 {
+    guard(|| {
+        let mut options = OPTIONS.exclusive(options)?;
+        // SAFETY: `path` is null or ends with a zero byte, as the Safety section demands.
+        let path = unsafe { text("file for metrics", path) }?;
+        options.builder = options.builder.clone().metrics_file(path);
+        Ok(FORREST_OK)
+    })
+}
+
+/// A job has begun.
+pub const FORREST_EVENT_BEGAN: i32 = 0;
+/// A job has ended.
+pub const FORREST_EVENT_ENDED: i32 = 1;
+/// A job has failed. The store tries again what it can.
+pub const FORREST_EVENT_FAILED: i32 = 2;
+/// A change had waited because memory was full of changes that were not in tables yet.
+pub const FORREST_EVENT_STALLED: i32 = 3;
+/// There is no room for tables or for the log.
+pub const FORREST_EVENT_FULL: i32 = 4;
+/// A flush or a change has found room again.
+pub const FORREST_EVENT_HAS_ROOM: i32 = 5;
+/// The store takes no changes until it is opened again or resumed, because a write or a sync has failed.
+pub const FORREST_EVENT_STOPPED: i32 = 6;
+/// It takes changes again.
+pub const FORREST_EVENT_RESUMED: i32 = 7;
+
+/// What has happened in a store on disk. Later versions of the library may add fields at the end.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Event {
+    /// One of `FORREST_EVENT_BEGAN` to `FORREST_EVENT_RESUMED`, or a number of a later version.
+    pub kind: i32,
+    /// The job, if there is one: "flush", "merge", "ingest" or "verification"; otherwise null.
+    pub job: *const c_char,
+    /// What a job or a wait took, in nanoseconds; otherwise 0.
+    pub took_ns: u64,
+    /// Bytes that a job has written to tables; otherwise 0.
+    pub bytes: u64,
+    /// The event in words, with the error if there is one. Never null.
+    pub text: *const c_char,
+}
+
+/// A function to which a store reports events, with the `context` that was given with it. The event, and its texts, are
+/// valid until the function returns. It is called by threads of the library, and by threads that are in a call of the
+/// library, but never by two at once. It must return normally, not by an exception or `longjmp`. It may call this
+/// library, but must not close the store.
+pub type Listen = Option<unsafe extern "C" fn(context: *mut c_void, event: *const Event)>;
+
+/// Sets a function to which a store on disk reports flushes, merges, stalls and failures, in their order. Null ends
+/// that for stores that are opened later. Work waits until it returns, so it should only note the event. Up to 1,024
+/// events wait; more are lost, and counted by `forrest_metrics`.
+///
+/// # Safety
+/// - `listen` is null, or a function that meets the requirements of `forrest_listen`, from any thread, until every
+///   store is closed that was opened with these options. So is `context`, if the function uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_options_set_listener(
+    options: *mut Options,
+    listen: Listen,
+    context: *mut c_void,
+) -> i32 {
+    guard(|| {
+        let mut options = OPTIONS.exclusive(options)?;
+        let context = Context(context);
+        options.builder = options.builder.clone().listener(move |event| {
+            let Some(listen) = listen else { return };
+            let text = ended(&event.to_string());
+            let mut seen = Event { kind: 0, job: ptr::null(), took_ns: 0, bytes: 0, text: text.as_ptr() };
+            let job = fill(&mut seen, event).map(|job| ended(job.as_str()));
+            seen.job = job.as_ref().map_or(ptr::null(), |job| job.as_ptr());
+            // SAFETY: `listen` meets the requirements of `forrest_listen`, as the Safety section demands. `seen` and
+            // its texts live until it returns.
+            unsafe { listen(context.pointer(), &raw const seen) };
+        });
+        Ok(FORREST_OK)
+    })
+}
+
+/// Writes what an event is; the job that it is about.
+fn fill(seen: &mut Event, event: &forrest_rust::Event) -> Option<Job> {
+    use forrest_rust::Event as E;
+    let nanos = |took: &Duration| u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+    let (kind, job) = match event {
+        E::Began(job) => (FORREST_EVENT_BEGAN, Some(*job)),
+        E::Ended { job, took, bytes, error } => {
+            (seen.took_ns, seen.bytes) = (nanos(took), *bytes);
+            (if error.is_none() { FORREST_EVENT_ENDED } else { FORREST_EVENT_FAILED }, Some(*job))
+        }
+        E::Stalled { took } => {
+            seen.took_ns = nanos(took);
+            (FORREST_EVENT_STALLED, None)
+        }
+        E::Full => (FORREST_EVENT_FULL, None),
+        E::HasRoom => (FORREST_EVENT_HAS_ROOM, None),
+        E::Stopped { .. } => (FORREST_EVENT_STOPPED, None),
+        E::Resumed => (FORREST_EVENT_RESUMED, None),
+        _ => (i32::MAX, None),
+    };
+    seen.kind = kind;
+    job
+}
+
 /// Destroys an options object. Stores that were opened with it stay open. Null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_options_destroy(options: *mut Options) -> i32 {
@@ -304,6 +419,7 @@ impl Options {
             FORREST_CACHE_BYTES => builder.cache_bytes(size(value)?),
             FORREST_TABLE_BYTES => builder.table_bytes(value),
             FORREST_COMPRESSION => builder.compression(compression(value)?),
+            FORREST_LATENCIES => builder.latencies(flag(option, value)?),
             FORREST_HISTORY => builder.history(flag(option, value)?),
             FORREST_HISTORY_BYTES => builder.history_bytes(value),
             FORREST_HISTORY_AGE_MS => builder.history_age(Duration::from_millis(value)),

@@ -1,11 +1,11 @@
 //! Functions on the files of a store on disk that is closed: salvage, what is intact of a damaged one becomes a new
 //! store; and moving its log.
 
-use crate::argument::{Fields, text};
+use crate::argument::{Fields, ended, text};
 use crate::code::{FORREST_ABSENT, FORREST_OK};
 use crate::failure::guard;
 use forrest_rust::Progress;
-use std::ffi::{CString, c_char, c_void};
+use std::ffi::{c_char, c_void};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::ptr;
@@ -160,9 +160,4 @@ pub(crate) unsafe fn watched(go_on: GoOn, context: *mut c_void) -> impl FnMut(Pr
         Some(go_on) if !unsafe { go_on(context, progress.done, progress.whole) } => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     }
-}
-
-/// Text with a zero byte at its end, and none before.
-pub(crate) fn ended(text: &str) -> CString {
-    CString::new(text.replace('\0', "")).unwrap_or_default()
 }

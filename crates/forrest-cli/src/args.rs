@@ -99,6 +99,9 @@ pub(crate) enum Command {
     /// Copy what is intact of a damaged store to a new one
     #[command(after_help = help::SALVAGE)]
     Salvage(SalvageArgs),
+    /// Show live what a store does that another process has open
+    #[command(after_help = help::LIVE)]
+    Top(TopArgs),
     /// Back up a store, list, verify, restore and prune backups
     #[command(subcommand, after_help = help::BACKUP)]
     Backup(BackupCommand),
@@ -144,6 +147,27 @@ pub(crate) enum BackupCommand {
     /// Remove old backups, and the files that only they need
     #[command(after_help = help::BACKUP_PRUNE)]
     Prune(BackupPruneArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// The store, or the file that its process writes
+    #[arg(value_name = "STORE")]
+    pub(crate) store: PathBuf,
+    /// Seconds between two looks
+    #[arg(long, short = 'i', value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    pub(crate) interval: f64,
+    /// Number of looks [default: until Ctrl-C]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+}
+
+/// Reads a time between two looks.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("it is a number of seconds from 0.1 to 3600".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]
@@ -702,6 +726,12 @@ pub(crate) struct StoreOptions {
     /// Disk: keep changes for "tail", true or false
     #[arg(long, global = true, value_name = "BOOL", hide_possible_values = true)]
     pub(crate) history: Option<bool>,
+    /// Disk: figures of the store, each second
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) metrics_file: Option<PathBuf>,
+    /// Disk: take the time of calls, true or false
+    #[arg(long, global = true, value_name = "BOOL", hide_possible_values = true)]
+    pub(crate) latencies: Option<bool>,
     /// Disk: threads for flushes and compactions
     #[arg(long, global = true, value_name = "N")]
     pub(crate) workers: Option<usize>,

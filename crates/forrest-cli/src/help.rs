@@ -165,6 +165,20 @@ Examples:
   forrest --load in.txt stat
   forrest --load in.txt --format jsonl stat";
 
+pub(crate) const LIVE: &str = "\
+Shows rates, sizes and times of a store that another process has open, each 2
+seconds until Ctrl-C. The process must write them to a file, by the option
+--metrics-file of this command, Builder::metrics_file in Rust, or the same in
+other languages. Times of calls are there with --latencies true. STORE is the
+file, or a store that has it as metrics.prom in its directory.
+
+With -f jsonl, prints all figures as an object, as Prometheus names them.
+
+Examples:
+  forrest --db trees --metrics-file trees/metrics.prom --latencies true
+  forrest top trees
+  forrest -f jsonl top trees -n 1";
+
 pub(crate) const TAIL: &str = "\
 Prints a line for each change: its sequence number, and what happened. A store
 keeps its changes if it is written to with --history true: up to 1 GiB, for up

@@ -121,6 +121,12 @@ impl Home {
         if let Some(history) = options.history {
             builder = builder.history(history);
         }
+        if let Some(path) = &options.metrics_file {
+            builder = builder.metrics_file(path);
+        }
+        if let Some(latencies) = options.latencies {
+            builder = builder.latencies(latencies);
+        }
         if !options.worker_cpus.is_empty() {
             builder = builder.worker_cpus(&options.worker_cpus);
         }

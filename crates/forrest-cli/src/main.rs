@@ -8,6 +8,7 @@
 //! | main.rs | from arguments to exit code |
 //! | args.rs, help.rs | the arguments, and their help |
 //! | shell.rs | many commands on one store; editor.rs: the line of its prompt, history, completion |
+//! | top.rs | what a store does that another process has open |
 //! | commands.rs | the commands on a store; load.rs, dump.rs, stat.rs, tail.rs, verify.rs the longer ones |
 //! | demo/ | the tour on real files: walk.rs, meta.rs, ask.rs, measure.rs |
 //! | bench/ | the benchmarks of db_bench: work.rs |
@@ -52,6 +53,7 @@ mod stat;
 mod stress;
 mod tail;
 mod term;
+mod top;
 mod verify;
 
 use args::{BackupCommand, Cli, Command, StoreArgs, StoreCommand};
@@ -79,6 +81,7 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
         Command::Pages(_) => Some("pages writes what is installed beside the command"),
         Command::Llds(_) => Some("llds looks at all the stores in the kernel"),
         Command::Salvage(_) => Some("salvage reads the files of the store that it names"),
+        Command::Top(_) => Some("top reads what the process writes that has the store open"),
         Command::Backup(_) => Some("backup works on the store and the directories that it names"),
         Command::MoveLog(_) => Some("move-log works on the files of the store that it names"),
         Command::Bench(_) => Some("bench fills and reads its own keyspace"),
@@ -134,6 +137,7 @@ fn dispatch(session: &mut Session, command: Command) -> Result<Answer, Failure> 
         Command::Crash(args) => crash::run(session, &args),
         Command::Llds(command) => llds::run(session, &command),
         Command::Salvage(args) => salvage::run(session, &args),
+        Command::Top(args) => top::run(session, &args),
         Command::Backup(command) => backup::run(session, &command),
         Command::MoveLog(args) => match forrest::move_log(&args.store, args.to.as_deref()) {
             Ok(()) => Ok(Answer::Done),
@@ -158,6 +162,7 @@ fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
             Ok(Home::at(store, false).reading(false, true))
         }
         Command::Doctor
+        | Command::Top(_)
         | Command::Backup(_)
         | Command::Llds(_)
         | Command::Pages(_)

@@ -16,6 +16,8 @@
 //! | pairs.rs | pairs as one byte string, and the comparison of a range with them |
 //! | bounds.rs | [`KeyRange`], [`prefix_end`] |
 //! | options.rs | [`Options`], [`Durability`], [`Compression`] |
+//! | metrics.rs | [`Metrics`], [`Event`], [`Listener`] |
+//! | latency.rs | [`Latency`]: how long calls took |
 //! | stats.rs | [`Stats`], [`Approximate`], [`Capabilities`] |
 //! | error.rs | [`Error`] |
 //!
@@ -37,6 +39,7 @@ mod contract;
 pub mod error;
 mod filter;
 pub mod ingest;
+pub mod latency;
 pub mod line;
 pub mod merge;
 pub mod metrics;
@@ -54,6 +57,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use filter::{Filter, Verdict};
 pub use forrest_index::{Direction, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use ingest::Ingest;
+pub use latency::{Call, Latencies, Latency, Timed};
 pub use merge::MergeOperator;
 pub use metrics::{Event, Job, Listener, Metrics, Waits, Work};
 pub use op::{Effect, Expires, Op, Outcome, Swap, Written, half_open};

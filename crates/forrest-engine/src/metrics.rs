@@ -1,5 +1,6 @@
 //! [`Metrics`]: what a store has done since it was opened; [`Event`]: what it tells a [`Listener`] meanwhile.
 
+use crate::latency::{Call, Latency};
 use crate::stats::Stats;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -99,7 +100,25 @@ pub struct Metrics {
     pub cache_misses: u64,
     /// Events that were not reported to the listener, because more than 1,024 waited.
     pub events_lost: u64,
+    /// How long calls took, for each kind that was called; empty without `Builder::latencies`.
+    pub latencies: Vec<Latency>,
 }
+
+/// The names of the figures of a kind of call, for programs and in words.
+macro_rules! names {
+    ($call:literal, $calls:literal) => {
+        [
+            (concat!($call, "_calls"), concat!("timed ", $calls)),
+            (concat!($call, "_p50_ns"), concat!("half of the ", $calls, " within")),
+            (concat!($call, "_p99_ns"), "99 % within"),
+            (concat!($call, "_p999_ns"), "99.9 % within"),
+            (concat!($call, "_longest_ns"), "the longest"),
+        ]
+    };
+}
+
+/// The ends of the buckets of times for a monitor: powers of four, from a quarter of a microsecond to 17 seconds.
+const ENDS: std::ops::RangeInclusive<u32> = 4..=17;
 
 /// One figure as a monitor takes it.
 struct Sample {
@@ -138,10 +157,15 @@ impl Metrics {
         if all == 0 { 0.0 } else { self.cache_hits as f64 / all as f64 }
     }
 
+    /// The times of a kind of call; `None` if they were not taken, or there was no call.
+    pub fn latency(&self, call: Call) -> Option<&Latency> {
+        self.latencies.iter().find(|latency| latency.call() == call)
+    }
+
     /// Each figure: its name for programs, its name in words, its value and its unit.
     pub fn rows(&self) -> Vec<(&'static str, &'static str, u64, &'static str)> {
         let ms = |took: Duration| took.as_millis() as u64;
-        vec![
+        let mut rows = vec![
             ("changes", "changes", self.changes, ""),
             ("change_bytes", "in their keys and values", self.change_bytes, "bytes"),
             ("log_writes", "writes to the log", self.log_writes.count, ""),
@@ -165,7 +189,26 @@ impl Metrics {
             ("cache_hits", "pages found in the cache", self.cache_hits, ""),
             ("cache_misses", "pages read from files", self.cache_misses, ""),
             ("events_lost", "events lost", self.events_lost, ""),
-        ]
+        ];
+        for latency in &self.latencies {
+            let names = match latency.call() {
+                Call::Get => names!("get", "gets"),
+                Call::MultiGet => names!("multi_get", "multi-gets"),
+                Call::Scan => names!("scan", "scans"),
+                Call::Write => names!("write", "writes"),
+                Call::Sync => names!("sync", "syncs"),
+            };
+            let nanos = |share| latency.quantile(share).as_nanos() as u64;
+            let longest = latency.longest().as_nanos() as u64;
+            let values = [latency.count(), nanos(0.5), nanos(0.99), nanos(0.999), longest];
+            let rest = names.into_iter().zip(values).enumerate();
+            rows.extend(
+                rest.map(|(at, ((name, words), value))| {
+                    (name, words, value, if at == 0 { "" } else { "ns" })
+                }),
+            );
+        }
+        rows
     }
 
     /// The figures of a store in the text format of Prometheus (0.0.4): counters and gauges whose names begin with
@@ -192,7 +235,28 @@ impl Metrics {
                 None => writeln!(text, "{name} {value}"),
             };
         }
+        self.put_latencies(&mut text);
         text
+    }
+
+    /// The times of calls, as a histogram.
+    fn put_latencies(&self, text: &mut String) {
+        if self.latencies.is_empty() {
+            return;
+        }
+        let name = "forrest_call_seconds";
+        let _ = write!(text, "# HELP {name} Time of calls.\n# TYPE {name} histogram\n");
+        for latency in &self.latencies {
+            let call = latency.call();
+            for end in ENDS.map(|log| Duration::from_nanos(1 << (2 * log))) {
+                let (within, end) = (latency.count_within(end), end.as_secs_f64());
+                let _ = writeln!(text, "{name}_bucket{{call=\"{call}\",le=\"{end}\"}} {within}");
+            }
+            let (count, sum) = (latency.count(), latency.took().as_secs_f64());
+            let _ = writeln!(text, "{name}_bucket{{call=\"{call}\",le=\"+Inf\"}} {count}");
+            let _ = writeln!(text, "{name}_sum{{call=\"{call}\"}} {sum}");
+            let _ = writeln!(text, "{name}_count{{call=\"{call}\"}} {count}");
+        }
     }
 
     fn samples(&self, stats: &Stats) -> Vec<Sample> {

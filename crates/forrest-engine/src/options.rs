@@ -142,6 +142,10 @@ pub struct Options {
     pub filter: Option<Filter>,
     /// The function to which flushes, merges, stalls and failures are reported.
     pub listener: Option<Listener>,
+    /// Whether the time of calls is taken.
+    pub latencies: bool,
+    /// The file to which the figures of the store are written each second.
+    pub metrics_file: Option<PathBuf>,
 }
 
 /// Longest name of a keyspace, in bytes of UTF-8.
@@ -204,6 +208,8 @@ impl Default for Options {
             operators: Operators::default(),
             filter: None,
             listener: None,
+            latencies: false,
+            metrics_file: None,
         }
     }
 }

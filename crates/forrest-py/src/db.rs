@@ -46,7 +46,7 @@ impl Db {
         table_bytes=None, tags=None, workers=None, worker_cpus=None, open_files=None, batch_ops_max=None,
         batch_bytes_max=None, pages=None, numa=None, mode=None, wait=None,
         background_bytes_per_second=None, memory_bytes=None, log_directory=None, compression=None,
-        history=None, history_bytes=None, history_age=None,
+        history=None, history_bytes=None, history_age=None, latencies=None, metrics_file=None,
     ))]
     fn new(
         url: &Bound<'_, PyAny>,
@@ -74,6 +74,8 @@ impl Db {
         history: Option<bool>,
         history_bytes: Option<u64>,
         history_age: Option<Duration>,
+        latencies: Option<bool>,
+        metrics_file: Option<PathBuf>,
     ) -> PyResult<PyClassInitializer<Db>> {
         let py = url.py();
         let url = options::url(url)?;
@@ -86,7 +88,7 @@ impl Db {
         given!(builder, worker_cpus, open_files, batch_ops_max, batch_bytes_max, pages, numa, mode, wait);
         let compression = compression.map(|word| choose(py, "compression", COMPRESSION, word)).transpose()?;
         given!(builder, background_bytes_per_second, memory_bytes, log_directory, compression);
-        given!(builder, history, history_bytes, history_age);
+        given!(builder, history, history_bytes, history_age, latencies, metrics_file);
         let open = || if read_only { builder.open_read_only(&url) } else { builder.open(&url) };
         let db = py.detach(open).map_err(|error| Failure::from(error).raise(py))?;
         let initializer = || {

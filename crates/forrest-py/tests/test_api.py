@@ -376,6 +376,7 @@ def test_the_whole_store(db: forrest.Db, tmp_path: Path) -> None:
                 call()
     if able["metrics and events"]:
         metrics = db.metrics()
+        assert "get_calls" not in metrics
         assert metrics["changes"] >= 100 and metrics["flushes"] >= 1 and metrics["flush_bytes"] > 0
         assert "\nforrest_changes_total " in db.prometheus()
     copy = tmp_path / "copy"
@@ -794,3 +795,16 @@ def test_values_expire(tmp_path: Path) -> None:
         assert change.expires == db.expires(b"seat")
     with forrest.open("memory:") as db, pytest.raises(forrest.UnsupportedError):
         db.set_with_ttl(b"seat", b"held", 600)
+
+
+def test_latencies_and_figures_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.prom"
+    with forrest.open(tmp_path / "store", latencies=True, metrics_file=path) as db:
+        db[b"oak"] = b"Quercus"
+        assert db[b"oak"] == b"Quercus"
+        metrics = db.metrics()
+        assert metrics["get_calls"] == 1 and 0 < metrics["get_p99_ns"] <= metrics["get_longest_ns"]
+        assert path.read_text().startswith("# HELP forrest_")
+    assert not path.exists()
+    with pytest.raises(forrest.IoError, match="metrics.prom"):
+        forrest.open(tmp_path / "store", metrics_file=tmp_path / "none" / "metrics.prom")

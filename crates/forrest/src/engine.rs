@@ -465,7 +465,11 @@ pub(crate) fn open(home: &Home, options: &Options) -> Result<Store> {
         #[cfg(feature = "llds")]
         Home::Kernel(kind, name) => ::llds::Store::open(*kind, name, options, false).map(Store::Kernel),
         #[cfg(feature = "disk")]
-        Home::Path(path) => remixdb::Store::at(path, options).map(Store::Disk),
+        Home::Path(path) => {
+            #[cfg(feature = "tracing")]
+            let options = &crate::trace::traced(options);
+            remixdb::Store::at(path, options).map(Store::Disk)
+        }
         #[cfg(not(all(feature = "memory", feature = "llds", feature = "disk")))]
         _ => Err(absent(home)),
     }

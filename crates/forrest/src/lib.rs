@@ -28,8 +28,10 @@
 //!
 //! # Homes
 //!
-//! The features `memory`, `llds` and `disk` select the homes that are compiled in; by default all three.
-//! `llds-user` adds the kernel module's engine in this process, and needs a C compiler.
+//! The features `memory`, `llds` and `disk` select the homes that are compiled in; by default all three. With the
+//! feature `tracing`, stores on disk report their events to that crate, with the target `forrest`: jobs that ended as
+//! information, stalls as warnings, failures as errors. `llds-user` adds the kernel module's engine in this process,
+//! and needs a C compiler.
 //!
 //! # Map
 //!
@@ -54,6 +56,7 @@
 //! | cursor.rs | [`Range`], [`Entry`], [`Cursor`] |
 //! | engine.rs | the homes that are compiled in, with one interface |
 //! | memory.rs | the home `memory:`, over forrest-index |
+//! | trace.rs | events for `tracing`, with the feature of that name |
 //! | builder.rs | [`Builder`], [`WriteOptions`] |
 //! | changes.rs | [`OptionChanges`] |
 //! | url.rs | URLs of homes |
@@ -90,6 +93,8 @@ pub mod simulated;
 mod stream;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "tracing")]
+mod trace;
 mod transaction;
 mod url;
 mod view;
@@ -111,10 +116,10 @@ pub use forrest_engine::options::{
     DEFAULT_HISTORY_BYTES, DEFAULT_MEMTABLE_BYTES, DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES,
 };
 pub use forrest_engine::{
-    Approximate, Capabilities, Capability, Change, Compression, DEFAULT_KEYSPACE, Durability, Effect, Error,
-    ErrorKind, Event, Expires, Job, KeyRange, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES,
-    MAX_VALUE_BYTES, MergeOperator, Metrics, Numa, Op, Outcome, Pages, Result, Stats, Swap, Value, Verdict,
-    Waits, What, Work, Written, line, pairs, prefix_end,
+    Approximate, Call, Capabilities, Capability, Change, Compression, DEFAULT_KEYSPACE, Durability, Effect,
+    Error, ErrorKind, Event, Expires, Job, KeyRange, Latency, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES,
+    MAX_VALUE_BYTES, MergeOperator, Metrics, Numa, Op, Outcome, Pages, Result, Stats, Swap, Value, Verdict, Waits,
+    What, Work, Written, line, pairs, prefix_end,
 };
 pub use ingest::Ingest;
 pub use keyspace::Keyspace;

@@ -14,6 +14,7 @@ use crate::parked::Parked;
 use crate::partition::Shared;
 use crate::rate::{Rate, Spend, Wait};
 use crate::readers::Readers;
+use crate::stripe::Stripes;
 use crate::table::Table;
 use crate::tasks::Tasks;
 use crate::version::Version;
@@ -21,12 +22,15 @@ use crate::wal::{End, Log};
 use crate::work::Work;
 use crate::workers::Workers;
 use forrest_base::lock;
-use forrest_engine::{Durability, Error, ErrorKind, Metrics, OptionChanges, Options, Result, Stats};
+use forrest_engine::{
+    Call, Durability, Error, ErrorKind, Latencies, Metrics, OptionChanges, Options, Result, Stats, Timed,
+};
 use forrest_machine::origin::Origin;
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -54,7 +58,12 @@ impl<D: Disk> Deref for Handle<D> {
 impl<D: Disk> Handle<D> {
     /// A handle to a store, with its background thread if it has one.
     pub(crate) fn new(core: Arc<Core<D>>, worker: Option<JoinHandle<()>>) -> Handle<D> {
-        Handle(Arc::new(Opened { core, worker }))
+        Handle(Arc::new(Opened { core, worker, beside: OnceLock::new() }))
+    }
+
+    /// Keeps something that is to be dropped before the store is closed, once.
+    pub(crate) fn keep(&self, beside: impl Any + Send + Sync) {
+        let _ = self.0.beside.set(Box::new(beside));
     }
 
     /// True if both are handles to one store.
@@ -67,6 +76,7 @@ impl<D: Disk> Handle<D> {
 struct Opened<D: Disk> {
     core: Arc<Core<D>>,
     worker: Option<JoinHandle<()>>,
+    beside: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl<D: Disk> Drop for Opened<D> {
@@ -74,9 +84,10 @@ impl<D: Disk> Drop for Opened<D> {
         if !self.core.origin.is_here() {
             // This is a forked process. The thread is not here, and everything that is open belongs to the
             // parent: closing it would cut the parent's log and release its lock.
-            std::mem::forget((self.worker.take(), self.core.clone()));
+            std::mem::forget((self.worker.take(), self.beside.take(), self.core.clone()));
             return;
         }
+        drop(self.beside.take());
         if let Some(worker) = self.worker.take() {
             self.core.work.close();
             // A panic was reported when it happened.
@@ -117,6 +128,8 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) rate: Rate,
     /// What the holder of the manifest does.
     pub(crate) tasks: Tasks,
+    /// How long calls take, if that is wanted.
+    pub(crate) latencies: Option<Stripes<Latencies>>,
     /// Changes since the store was opened, and the bytes of their keys and values. Changed under the order lock.
     pub(crate) changes: AtomicU64,
     pub(crate) change_bytes: AtomicU64,
@@ -199,6 +212,12 @@ impl<D: Disk> Spend for Core<D> {
 }
 
 impl<D: Disk> Core<D> {
+    /// Takes the time of a call until the result is dropped, if that is wanted.
+    #[inline]
+    pub(crate) fn time(&self, call: Call) -> Option<Timed<'_>> {
+        self.latencies.as_ref().map(|latencies| Timed::begin(latencies.mine(), call))
+    }
+
     /// The same for what no writer waits for and the store can do without, such as a backup.
     ///
     /// # Errors
@@ -490,6 +509,9 @@ impl<D: Disk> Core<D> {
         let cache = self.shared.cache.stats();
         (metrics.cache_hits, metrics.cache_misses) = (cache.hits, cache.misses);
         metrics.events_lost = self.tasks.lost();
+        if let Some(latencies) = &self.latencies {
+            metrics.latencies = Latencies::sum(latencies.iter());
+        }
         Ok(metrics)
     }
 

@@ -11,6 +11,7 @@
 //! | store.rs | [`Store`]: opening and closing, the background thread, the contract's traits |
 //! | salvage.rs | what is intact of a damaged store, in a new one |
 //! | ingest.rs | sorted pairs that become tables at once |
+//! | publish.rs | the figures of the store in a file |
 //! | checkpoint.rs | a copy of an open store |
 //! | verify.rs | every byte read and checked |
 //! | compact/ | memtables become tables, tables are merged |
@@ -70,6 +71,7 @@ mod parked;
 mod partition;
 #[cfg(feature = "parts")]
 pub mod parts;
+mod publish;
 mod ranges;
 mod rate;
 mod read;

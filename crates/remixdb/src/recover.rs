@@ -40,6 +40,7 @@ use crate::rate::Rate;
 use crate::readers::Readers;
 use crate::record;
 use crate::replay::{self, Read, Replay};
+use crate::stripe::Stripes;
 use crate::tasks::Tasks;
 use crate::version::{Partitions, Version};
 use crate::wal::{self, End, Log};
@@ -47,7 +48,7 @@ use crate::work::Work;
 use crate::workers::Workers;
 use forrest_base::lock;
 use forrest_engine::{DEFAULT_KEYSPACE, Options};
-use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::{Error, ErrorKind, Latencies, Result};
 use forrest_machine::origin::Origin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -464,6 +465,7 @@ fn core<D: Disk>(
         // Opening does not wait.
         rate: Rate::default(),
         tasks: Tasks::new(builder.listener.clone()),
+        latencies: builder.latencies.then(|| Stripes::new(Latencies::default)),
         changes: AtomicU64::new(0),
         change_bytes: AtomicU64::new(0),
         is_flushing: AtomicBool::new(false),

@@ -7,14 +7,15 @@ use crate::compression;
 use crate::core::{Core, Handle};
 use crate::disk::{Disk, Real, Unfinished, check_apart};
 use crate::ingest::Ingest;
+use crate::publish::Publisher;
 use crate::recover;
 use crate::view::{Snapshot, View};
-use crate::work::Call;
+use crate::work;
 use crate::workers::{self, Workers};
 use forrest_engine::merge::SharedOperator;
 use forrest_engine::{
-    Capabilities, Capability, Compression, Durability, Error, ErrorKind, Event, Metrics, Op, OptionChanges,
-    Options, Outcome, Result, Stats, Written,
+    Call, Capabilities, Capability, Compression, Durability, Error, ErrorKind, Event, Metrics, Op,
+    OptionChanges, Options, Outcome, Result, Stats, Written,
 };
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -148,6 +149,7 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
         durability: Option<Durability>,
     ) -> Result<Written> {
         let ops: Vec<_> = ops.map(|(keyspace, op)| (&keyspace.space, op)).collect();
+        let _timed = self.0.time(Call::Write);
         self.0.write(&ops, durability)
     }
 
@@ -156,6 +158,7 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
     }
 
     fn sync(&self) -> Result<()> {
+        let _timed = self.0.time(Call::Sync);
         self.0.sync()
     }
 
@@ -246,6 +249,7 @@ impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
 
     #[inline]
     fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
+        let _timed = self.store.time(Call::Write);
         self.store.apply(&self.space, op)
     }
 
@@ -291,8 +295,12 @@ impl<D: Disk> Handle<D> {
         let worker = thread::Builder::new().name("remixdb".into()).spawn(move || own.background()).map_err(
             |error| Error::new(ErrorKind::OutOfSpace, format!("starting the background thread: {error}")),
         )?;
-        let handle = Handle::new(core, Some(worker));
+        // If what follows fails, dropping the handle closes the store.
+        let handle = Handle::new(core.clone(), Some(worker));
         handle.choose_at_opening()?;
+        if let Some(path) = &options.metrics_file {
+            handle.keep(Publisher::start(&core, path)?);
+        }
         Ok(handle)
     }
 
@@ -353,8 +361,8 @@ impl<D: Disk> Core<D> {
             self.note_state(&mut state);
             self.tasks.tell();
             match self.work.next(QUEUED_MOST) {
-                Call::Close => return,
-                Call::Work => {
+                work::Call::Close => return,
+                work::Call::Work => {
                     // A failure has stopped the store; the next write reports it.
                     let _ = self.log().sync_begin();
                     if !is_joined && self.log().is_begun() {
@@ -364,7 +372,7 @@ impl<D: Disk> Core<D> {
                     self.work_off();
                     tried = Instant::now();
                 }
-                Call::Nothing => {
+                work::Call::Nothing => {
                     let _ = self.write_queue();
                     // A failure has stopped the store.
                     let _ = self.prepare_log();

@@ -12,10 +12,13 @@ use crate::read;
 use crate::scan::{self, Scan, Shown};
 use crate::version::Version;
 use forrest_engine::chunk::COPIED_VALUE_BYTES;
-use forrest_engine::{Approximate, Chunk, Direction, Filled, Goto, KeyBounds, Result, Value, half_open};
+use forrest_engine::{
+    Approximate, Call, Chunk, Direction, Filled, Goto, KeyBounds, Result, Value, half_open,
+};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// A refill of an iteration stops when it has copied this many bytes.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -159,6 +162,17 @@ impl<D: Disk> View<D> {
         }
     }
 
+    /// The same, and takes the time if that is wanted.
+    #[inline]
+    fn timed<R>(
+        &self,
+        call: Call,
+        read: impl FnOnce(&Arc<Version<D>>, u32, ReadAt<'_>) -> Result<R>,
+    ) -> Result<Option<R>> {
+        let _timed = self.store().time(call);
+        self.read(read)
+    }
+
     fn store(&self) -> &Handle<D> {
         match &self.0 {
             Source::Newest { store, .. } => store,
@@ -180,7 +194,9 @@ impl<D: Disk> View<D> {
 
     #[inline]
     fn see<R>(&self, key: &[u8], see: impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
-        Ok(self.read(|version, space, read_at| read::get(version, space, key, read_at, see))?.flatten())
+        Ok(self
+            .timed(Call::Get, |version, space, read_at| read::get(version, space, key, read_at, see))?
+            .flatten())
     }
 }
 
@@ -220,13 +236,14 @@ impl<D: Disk> forrest_engine::View for View<D> {
     }
 
     fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        let values = self.read(|version, space, read_at| read::several(version, space, keys, read_at))?;
+        let values = self
+            .timed(Call::MultiGet, |version, space, read_at| read::several(version, space, keys, read_at))?;
         Ok(values.unwrap_or_else(|| keys.iter().map(|_| None).collect()))
     }
 
     fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
         let (mut count, changes) = (0, self.changes());
-        self.read(|version, space, read_at| {
+        self.timed(Call::Scan, |version, space, read_at| {
             let way = (Direction::Forward, true);
             scan::scan(changes, version, space, read_at, (lower, upper), way, |_, _| {
                 count += 1;
@@ -244,7 +261,7 @@ impl<D: Disk> forrest_engine::View for View<D> {
         mut see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<()> {
         let changes = self.changes();
-        let scanned = self.read(|version, space, read_at| {
+        let scanned = self.timed(Call::Scan, |version, space, read_at| {
             scan::scan(changes, version, space, read_at, bounds, (direction, false), |key, value| {
                 value.with(|bytes| see(key, bytes))
             })
@@ -259,7 +276,7 @@ impl<D: Disk> forrest_engine::View for View<D> {
         mut see: impl FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Result<()> {
         let changes = self.changes();
-        let scanned = self.read(|version, space, read_at| {
+        let scanned = self.timed(Call::Scan, |version, space, read_at| {
             scan::scan(changes, version, space, read_at, bounds, (direction, true), |key, _| Ok(see(key)))
         });
         scanned.map(|_| ())
@@ -285,7 +302,7 @@ impl<D: Disk> forrest_engine::View for View<D> {
                     value.with(|bytes| see(number, key, bytes))
                 }
             };
-            let flow = self.read(|version, space, read_at| {
+            let flow = self.timed(Call::Scan, |version, space, read_at| {
                 let want = (limit, keys_only);
                 scan::several(changes, version, space, read_at, ranges, want, &mut show)
             })?;
@@ -314,7 +331,7 @@ impl<D: Disk> forrest_engine::View for View<D> {
         let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
         chunk.limit_bytes(CHUNK_BYTES, CHUNK_BYTES);
         let (changes, mut is_cut) = (self.changes(), false);
-        self.read(|version, space, read_at| {
+        self.timed(Call::Scan, |version, space, read_at| {
             let mut scan = match resume.take() {
                 Some(scan) if scan.reads(version) => scan,
                 _ => {
@@ -455,7 +472,12 @@ impl Held {
 impl<D: Disk> Cursor<D> {
     fn jump(&mut self, from: Bound<&[u8]>, direction: Direction) -> Result<bool> {
         (self.steps, self.direction) = (0, direction);
-        self.find(Some(from), 0)
+        let begin = self.view.store().latencies.is_some().then(Instant::now);
+        let found = self.find(Some(from), 0);
+        if let (Some(begin), Some(latencies)) = (begin, &self.view.store().latencies) {
+            latencies.mine().add(Call::Scan, begin.elapsed());
+        }
+        found
     }
 
     fn step(&mut self, direction: Direction, count: u64) -> Result<bool> {

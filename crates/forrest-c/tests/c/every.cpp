@@ -490,6 +490,13 @@ void all(const char *url) {
         check(forrest_options_set_log_directory(options.get(), (std::string(url) + "-log").c_str()));
     int context = 7;
     check(forrest_options_set_compaction_filter(options.get(), filter, &context));
+    const auto hear = [](void *heard, const forrest_event *event) noexcept {
+        static_cast<std::vector<std::string> *>(heard)->emplace_back(event->text);
+    };
+    std::vector<std::string> heard; // lives longer than the store
+    check(forrest_options_set_listener(options.get(), hear, &heard));
+    if (std::strchr(url, ':') == nullptr)
+        check(forrest_options_set_metrics_file(options.get(), (std::string(url) + ".prom").c_str()));
     const Db db(url, options);
     db.set("dropped", "filtered: drop");
     db.set("replaced", "filtered: replace");

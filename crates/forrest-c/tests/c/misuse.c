@@ -132,6 +132,8 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     forrest_stats stats;
     const int32_t no = FORREST_INVALID_ARGUMENT;
     ANSWERS(no, forrest_options_set(wrong->options, FORREST_TAGS, 1));
+    ANSWERS(no, forrest_options_set_metrics_file(wrong->options, "file"));
+    ANSWERS(no, forrest_options_set_listener(wrong->options, NULL, NULL));
     ANSWERS(no, forrest_options_set_log_directory(wrong->options, "log"));
     ANSWERS(no, forrest_options_set_compaction_filter(wrong->options, NULL, NULL));
     ANSWERS(no, forrest_open_with("memory:", wrong->options, &made));

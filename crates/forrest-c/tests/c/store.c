@@ -37,6 +37,7 @@ static void setting_options(const char *url) {
         {FORREST_HISTORY, 1, 2},
         {FORREST_HISTORY_BYTES, 1 << 20, 0},
         {FORREST_HISTORY_AGE_MS, 1000, 0},
+        {FORREST_LATENCIES, 1, 2},
         {FORREST_CREATE, 1, 2},
         {FORREST_MODE, 0640, (uint64_t)1 << 32},
     };
@@ -111,6 +112,8 @@ static void setting_options(const char *url) {
     ANSWERS(FORREST_OK, forrest_options_destroy(options));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_create(NULL));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set(NULL, FORREST_TAGS, 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set_metrics_file(NULL, "file"));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set_listener(NULL, NULL, NULL));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set_log_directory(NULL, "log"));
     /* A store that is there has its log in its own directory, and keeps it. */
     if (strchr(url, ':') == NULL) {
@@ -768,6 +771,51 @@ static bool list_backup(void *context, const forrest_backup *backup) {
     return listed->count < listed->most;
 }
 
+struct heard {
+    size_t began, ended, others;
+};
+
+static void hear(void *context, const forrest_event *event) {
+    struct heard *const heard = context;
+    CHECK(strlen(event->text) > 5);
+    heard->began += event->kind == FORREST_EVENT_BEGAN && strcmp(event->job, "flush") == 0;
+    heard->ended += event->kind == FORREST_EVENT_ENDED && strcmp(event->job, "flush") == 0 && event->bytes > 0;
+    heard->others += event->kind > FORREST_EVENT_RESUMED || event->kind < 0;
+}
+
+/* A listener hears of a flush, and figures are in a file. */
+static void listening(void) {
+    char directory[] = "/tmp/forrest-listen-XXXXXX", command[200], text[64] = "";
+    CHECK(mkdtemp(directory) != NULL);
+    char store[sizeof directory + 8], metrics[sizeof directory + 16];
+    snprintf(store, sizeof store, "%s/store", directory);
+    snprintf(metrics, sizeof metrics, "%s/metrics.prom", directory);
+    struct heard heard = {0, 0, 0};
+    forrest_options *options;
+    forrest_db *db;
+    ANSWERS(FORREST_OK, forrest_options_create(&options));
+    ANSWERS(FORREST_OK, forrest_options_set_listener(options, hear, &heard));
+    ANSWERS(FORREST_OK, forrest_options_set_metrics_file(options, metrics));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set_metrics_file(options, NULL));
+    ANSWERS(FORREST_OK, forrest_open_with(store, options, &db));
+    ANSWERS(FORREST_OK, forrest_set(db, T("oak"), T("Quercus")));
+    ANSWERS(FORREST_OK, forrest_flush(db));
+    FILE *file = fopen(metrics, "r");
+    CHECK(file != NULL && fgets(text, sizeof text, file) != NULL && strncmp(text, "# HELP forrest_", 15) == 0);
+    CHECK(fclose(file) == 0);
+    ANSWERS(FORREST_OK, forrest_close(db));
+    CHECK(heard.began == 1 && heard.ended == 1 && heard.others == 0 && access(metrics, F_OK) != 0);
+    ANSWERS(FORREST_OK, forrest_options_set_listener(options, NULL, NULL));
+    ANSWERS(FORREST_OK, forrest_open_with(store, options, &db));
+    ANSWERS(FORREST_OK, forrest_set(db, T("oak"), T("Quercus robur")));
+    ANSWERS(FORREST_OK, forrest_flush(db));
+    ANSWERS(FORREST_OK, forrest_close(db));
+    ANSWERS(FORREST_OK, forrest_options_destroy(options));
+    CHECK(heard.began == 1);
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    CHECK(system(command) == 0);
+}
+
 /* A store has two backups. They are listed, verified, restored and removed; damage is found. */
 static void backing_up(void) {
     char directory[] = "/tmp/forrest-backup-XXXXXX", command[200];
@@ -935,6 +983,7 @@ int main(int argc, char **argv) {
     keyspaces(db);
     snapshots(db);
     the_store_as_a_whole(db);
+    listening();
     backing_up();
     salvaging();
     moving_the_log();

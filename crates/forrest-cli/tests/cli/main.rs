@@ -19,6 +19,7 @@
 //! | checks.rs | `stress`, and `crash` without kills |
 //! | backup.rs | directories of backups |
 //! | salvage.rs | damaged stores copied, and what is lost |
+//! | top.rs | a store of another process, live |
 //! | kill.rs | writers killed at random moments: acknowledged pairs are there |
 //! | harness.rs | shared functions |
 #![forbid(unsafe_code)]
@@ -43,3 +44,4 @@ mod reports;
 mod salvage;
 mod scripts;
 mod terminal;
+mod top;

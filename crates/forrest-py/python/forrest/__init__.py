@@ -243,6 +243,10 @@ class Db(_forrest.Db, Keyspace):
     history           whether a store on disk keeps its changes for changes() (False)
     history_bytes     maximum size of the logs that are kept for that only (1 GiB)
     history_age       maximum age of the changes in them, a timedelta (7 days)
+    latencies         whether a store on disk takes the time of its calls, for metrics(); each reads the clock twice,
+                      which takes about 50 ns (False)
+    metrics_file      file to which a store on disk writes its figures each second, in the text format of Prometheus; it
+                      is removed when the store is closed; "forrest top" shows it (none)
     """
 
     __slots__ = ()

@@ -137,6 +137,8 @@ class Db(Keyspace):
         history: bool | None = None,
         history_bytes: int | None = None,
         history_age: timedelta | None = None,
+        latencies: bool | None = None,
+        metrics_file: str | PathLike[str] | None = None,
     ) -> Self: ...
     def close(self) -> None: ...
     @property

@@ -26,6 +26,7 @@ mod line;
 #[cfg(feature = "llds-user")]
 mod llds;
 mod merge;
+mod metrics_file;
 mod model;
 mod open_files;
 mod options;

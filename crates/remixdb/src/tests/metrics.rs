@@ -4,10 +4,15 @@ use super::world::options;
 use crate::core::Handle;
 use crate::disk::simulated::{Failure, Fault, Simulated, Times};
 use crate::disk::{Kind, Name};
+use crate::store::Store;
 use forrest_base::lock;
 use forrest_base::random::Random;
-use forrest_engine::{Durability, ErrorKind, Event, Job, Listener, Op, Options};
+use forrest_engine::{
+    Call, Cursor as _, Durability, ErrorKind, Event, Goto, Job, Keyspace as _, Listener, Op, Options,
+    Store as _, View as _, Written,
+};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -168,4 +173,42 @@ fn a_change_that_waits_for_memory_is_counted_and_told() {
     assert!(metrics.stalls.count == 1 && metrics.stalls.took >= Duration::from_millis(50), "{metrics:?}");
     assert!(metrics.paced.count > 0 && !metrics.paced.took.is_zero(), "{metrics:?}");
     told.until(|events| events.iter().any(|event| matches!(event, Event::Stalled { .. })));
+}
+
+#[test]
+fn the_time_of_calls_is_taken_if_that_is_wanted() {
+    for latencies in [false, true] {
+        let options = Options { latencies, ..options(Durability::Buffered) };
+        let store = Store::open_unattended(Simulated::new(), &options).expect("it opens");
+        let space = store.keyspace("default").expect("it is there");
+        let (view, key) = (space.view(), 7_u32.to_be_bytes());
+        for number in 0..19_u32 {
+            space.apply(Op::Set { key: &number.to_be_bytes(), value: b"value" }).expect("it works");
+        }
+        let written = store.write([(&space, Op::Delete { key: &b"oak"[..] })].into_iter(), None);
+        assert_eq!(written.expect("it works"), Written::Applied);
+        (0..30).for_each(|_| assert!(view.get(&key).expect("it is read").is_some()));
+        assert!(view.contains(&key).expect("it is read"));
+        view.multi_get(&[&key, &key]).expect("they are read");
+        assert_eq!(view.count(Bound::Unbounded, Bound::Unbounded).expect("it is counted"), 19);
+        view.cursor().goto(Goto::Seek(&key)).expect("it is there");
+        store.sync().expect("it works");
+        let metrics = store.metrics().expect("it is open");
+        if !latencies {
+            assert!(metrics.latencies.is_empty());
+            continue;
+        }
+        for (call, count) in
+            [(Call::Get, 31), (Call::MultiGet, 1), (Call::Scan, 2), (Call::Sync, 1), (Call::Write, 20)]
+        {
+            let latency = metrics.latency(call).unwrap_or_else(|| panic!("{call} is missing"));
+            assert_eq!(latency.count(), count, "{call}");
+            assert!(latency.quantile(0.5) <= latency.longest(), "{call}");
+            assert!(latency.longest() <= latency.took(), "{call}");
+        }
+        let text = metrics.prometheus(&store.stats().expect("it is open"));
+        assert!(text.contains("forrest_call_seconds_count{call=\"get\"} 31\n"), "{text}");
+        assert!(text.contains("forrest_call_seconds_bucket{call=\"write\",le=\"+Inf\"} 20\n"), "{text}");
+        assert!(metrics.rows().contains(&("multi_get_calls", "timed multi-gets", 1, "")));
+    }
 }
