@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A kind of call whose time is taken with `Builder::latencies`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -117,23 +117,6 @@ impl Latencies {
         }
         sums.retain(|sum| sum.count() > 0);
         sums
-    }
-}
-
-/// The time of a call, which is counted when this is dropped.
-#[derive(Debug)]
-pub struct Timed<'l>(&'l Latencies, Call, Instant);
-
-impl<'l> Timed<'l> {
-    /// Begins to take the time.
-    pub fn begin(to: &'l Latencies, call: Call) -> Timed<'l> {
-        Timed(to, call, Instant::now())
-    }
-}
-
-impl Drop for Timed<'_> {
-    fn drop(&mut self) {
-        self.0.add(self.1, self.2.elapsed());
     }
 }
 

@@ -57,7 +57,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use filter::{Filter, Verdict};
 pub use forrest_index::{Direction, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use ingest::Ingest;
-pub use latency::{Call, Latencies, Latency, Timed};
+pub use latency::{Call, Latencies, Latency};
 pub use merge::MergeOperator;
 pub use metrics::{Event, Job, Listener, Metrics, Waits, Work};
 pub use op::{Effect, Expires, Op, Outcome, Swap, Written, half_open};

@@ -23,7 +23,7 @@ use crate::work::Work;
 use crate::workers::Workers;
 use forrest_base::lock;
 use forrest_engine::{
-    Call, Durability, Error, ErrorKind, Latencies, Metrics, OptionChanges, Options, Result, Stats, Timed,
+    Call, Durability, Error, ErrorKind, Latencies, Metrics, OptionChanges, Options, Result, Stats,
 };
 use forrest_machine::origin::Origin;
 use std::any::Any;
@@ -212,10 +212,29 @@ impl<D: Disk> Spend for Core<D> {
 }
 
 impl<D: Disk> Core<D> {
-    /// Takes the time of a call until the result is dropped, if that is wanted.
+    /// Takes the time of a call, if that is wanted.
     #[inline]
-    pub(crate) fn time(&self, call: Call) -> Option<Timed<'_>> {
-        self.latencies.as_ref().map(|latencies| Timed::begin(latencies.mine(), call))
+    pub(crate) fn timed<R>(&self, call: Call, work: impl FnOnce() -> R) -> R {
+        let begin = self.begin();
+        let result = work();
+        if let Some(begin) = begin {
+            self.end(call, begin);
+        }
+        result
+    }
+
+    /// When a call begins whose time is taken; `None` if that is not wanted.
+    #[inline]
+    pub(crate) fn begin(&self) -> Option<Instant> {
+        self.latencies.is_some().then(Instant::now)
+    }
+
+    /// Counts a call that has ended.
+    #[cold]
+    pub(crate) fn end(&self, call: Call, begin: Instant) {
+        if let Some(latencies) = &self.latencies {
+            latencies.mine().add(call, begin.elapsed());
+        }
     }
 
     /// The same for what no writer waits for and the store can do without, such as a backup.

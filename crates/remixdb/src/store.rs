@@ -149,8 +149,12 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
         durability: Option<Durability>,
     ) -> Result<Written> {
         let ops: Vec<_> = ops.map(|(keyspace, op)| (&keyspace.space, op)).collect();
-        let _timed = self.0.time(Call::Write);
-        self.0.write(&ops, durability)
+        let begin = self.0.begin();
+        let written = self.0.write(&ops, durability);
+        if let Some(begin) = begin {
+            self.0.end(Call::Write, begin);
+        }
+        written
     }
 
     fn snapshot(&self) -> Result<Snapshot<D>> {
@@ -158,8 +162,7 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
     }
 
     fn sync(&self) -> Result<()> {
-        let _timed = self.0.time(Call::Sync);
-        self.0.sync()
+        self.0.timed(Call::Sync, || self.0.sync())
     }
 
     fn stats(&self) -> Result<Stats> {
@@ -249,8 +252,12 @@ impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
 
     #[inline]
     fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
-        let _timed = self.store.time(Call::Write);
-        self.store.apply(&self.space, op)
+        let begin = self.store.begin();
+        let applied = self.store.apply(&self.space, op);
+        if let Some(begin) = begin {
+            self.store.end(Call::Write, begin);
+        }
+        applied
     }
 
     fn compact_range(&self, start: &[u8], end: Option<&[u8]>) -> Result<()> {

@@ -163,14 +163,24 @@ impl<D: Disk> View<D> {
     }
 
     /// The same, and takes the time if that is wanted.
-    #[inline]
+    #[inline(always)]
     fn timed<R>(
         &self,
         call: Call,
         read: impl FnOnce(&Arc<Version<D>>, u32, ReadAt<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
-        let _timed = self.store().time(call);
-        self.read(read)
+        if self.store().latencies.is_some() { self.slowly(call, read) } else { self.read(read) }
+    }
+
+    /// The same, and takes the time. Apart, so that a call whose time is not taken is as it would be without this.
+    #[cold]
+    #[inline(never)]
+    fn slowly<R>(
+        &self,
+        call: Call,
+        read: impl FnOnce(&Arc<Version<D>>, u32, ReadAt<'_>) -> Result<R>,
+    ) -> Result<Option<R>> {
+        self.store().timed(call, || self.read(read))
     }
 
     fn store(&self) -> &Handle<D> {
@@ -208,6 +218,70 @@ impl<D: Disk> View<D> {
             (Source::Newest { store, .. }, _) => resume.0 = Place::Newest(store.parked.park(scan)),
             (Source::Past { .. }, _) => resume.0 = Place::Past(scan),
         }
+    }
+}
+
+impl<D: Disk> View<D> {
+    /// See `fill` of the contract.
+    #[inline(always)]
+    fn refill(
+        &self,
+        chunk: &mut Chunk,
+        resume: &mut Resume<D>,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+    ) -> Result<Filled> {
+        let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
+        chunk.limit_bytes(CHUNK_BYTES, CHUNK_BYTES);
+        let (changes, mut is_cut) = (self.changes(), false);
+        self.read(|version, space, read_at| {
+            let mut scan = match resume.take() {
+                Some(scan) if scan.reads(version) => scan,
+                _ => {
+                    let (version, keys_only) = (version.clone(), chunk.is_keys_only());
+                    let scan =
+                        Scan::start(changes, version, space, read_at, (from, end), direction, keys_only)?;
+                    Box::new(scan)
+                }
+            };
+            let ran = if chunk.is_keys_only() {
+                scan.run(
+                    || changes,
+                    read_at,
+                    end,
+                    |key, _: Shown<'_, D>| {
+                        chunk.push_copied(key, &[]);
+                        Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                    },
+                )
+            } else {
+                scan.run(
+                    || changes,
+                    read_at,
+                    end,
+                    |key, value: Shown<'_, D>| {
+                        value.with(|bytes| {
+                            if bytes.len() <= COPIED_VALUE_BYTES {
+                                chunk.push_copied(key, bytes);
+                            } else {
+                                chunk.push_shared(key, Value::from(bytes));
+                            }
+                        })?;
+                        Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                    },
+                )
+            };
+            match ran {
+                // What is intact is shown first. The next refill begins where this one failed.
+                Err(_) if !chunk.is_empty() => is_cut = true,
+                ran => ran?,
+            }
+            if chunk.is_full() && !is_cut {
+                self.park(resume, scan);
+            }
+            Ok(())
+        })?;
+        Ok(if chunk.is_full() || is_cut { Filled::More } else { Filled::End })
     }
 }
 
@@ -325,60 +399,15 @@ impl<D: Disk> forrest_engine::View for View<D> {
         &self,
         chunk: &mut Chunk,
         resume: &mut Resume<D>,
-        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<Filled> {
-        let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
-        chunk.limit_bytes(CHUNK_BYTES, CHUNK_BYTES);
-        let (changes, mut is_cut) = (self.changes(), false);
-        self.timed(Call::Scan, |version, space, read_at| {
-            let mut scan = match resume.take() {
-                Some(scan) if scan.reads(version) => scan,
-                _ => {
-                    let (version, keys_only) = (version.clone(), chunk.is_keys_only());
-                    let scan =
-                        Scan::start(changes, version, space, read_at, (from, end), direction, keys_only)?;
-                    Box::new(scan)
-                }
-            };
-            let ran = if chunk.is_keys_only() {
-                scan.run(
-                    || changes,
-                    read_at,
-                    end,
-                    |key, _: Shown<'_, D>| {
-                        chunk.push_copied(key, &[]);
-                        Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-                    },
-                )
-            } else {
-                scan.run(
-                    || changes,
-                    read_at,
-                    end,
-                    |key, value: Shown<'_, D>| {
-                        value.with(|bytes| {
-                            if bytes.len() <= COPIED_VALUE_BYTES {
-                                chunk.push_copied(key, bytes);
-                            } else {
-                                chunk.push_shared(key, Value::from(bytes));
-                            }
-                        })?;
-                        Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-                    },
-                )
-            };
-            match ran {
-                // What is intact is shown first. The next refill begins where this one failed.
-                Err(_) if !chunk.is_empty() => is_cut = true,
-                ran => ran?,
-            }
-            if chunk.is_full() && !is_cut {
-                self.park(resume, scan);
-            }
-            Ok(())
-        })?;
-        Ok(if chunk.is_full() || is_cut { Filled::More } else { Filled::End })
+        let begin = self.store().begin();
+        let filled = self.refill(chunk, resume, bounds, direction);
+        if let Some(begin) = begin {
+            self.store().end(Call::Scan, begin);
+        }
+        filled
     }
 
     fn refills(&self) -> (usize, usize) {
@@ -472,11 +501,19 @@ impl Held {
 impl<D: Disk> Cursor<D> {
     fn jump(&mut self, from: Bound<&[u8]>, direction: Direction) -> Result<bool> {
         (self.steps, self.direction) = (0, direction);
-        let begin = self.view.store().latencies.is_some().then(Instant::now);
-        let found = self.find(Some(from), 0);
-        if let (Some(begin), Some(latencies)) = (begin, &self.view.store().latencies) {
-            latencies.mine().add(Call::Scan, begin.elapsed());
+        if self.view.store().latencies.is_some() {
+            return self.jump_slowly(from);
         }
+        self.find(Some(from), 0)
+    }
+
+    /// The same, and takes the time.
+    #[cold]
+    #[inline(never)]
+    fn jump_slowly(&mut self, from: Bound<&[u8]>) -> Result<bool> {
+        let begin = Instant::now();
+        let found = self.find(Some(from), 0);
+        self.view.store().end(Call::Scan, begin);
         found
     }
 
