@@ -5,7 +5,7 @@
 //!
 //! | block | what happens |
 //! |---|---|
-//! | `c`, `cpp`, `rust` | the program is saved under the file name with which its first line, a comment, begins (`/* trees.c: ...`, `// src/main.rs: ...`) |
+//! | `c`, `cpp`, `go`, `rust` | the program is saved under the file name with which its first line, a comment, begins (`/* trees.c: ...`, `// src/main.rs: ...`) |
 //! | `sh` | commands; all blocks of a page run in one shell |
 //! | `text` | what the `sh` block before it prints |
 //! | `cmake` | lines of the project that the step `install` builds |
@@ -27,6 +27,8 @@ use crate::workspace::{self, Workspace};
 
 /// Where the guides are.
 const DIRECTORY: &str = "docs/guides";
+/// The guide that the step `go` follows, because not every machine has Go.
+pub(crate) const GO: &str = "docs/guides/go.md";
 
 /// A part of a guide that is in a block.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,7 +63,7 @@ save() {
 }
 "#;
 
-/// Follows every page of `docs/guides`, each in an empty directory `home`.
+/// Follows every page of `docs/guides` but [`GO`], each in an empty directory `home`.
 pub(crate) fn follow_all(workspace: &Workspace, home: &Path, prefix: &Path) -> Result<(), String> {
     let told = |error: std::io::Error| format!("{DIRECTORY}: {error}");
     let mut pages = Vec::new();
@@ -71,6 +73,7 @@ pub(crate) fn follow_all(workspace: &Workspace, home: &Path, prefix: &Path) -> R
             pages.push(format!("{DIRECTORY}/{name}"));
         }
     }
+    pages.retain(|page| page != GO);
     pages.sort();
     for page in &pages {
         follow(workspace, page, home, prefix)?;
@@ -107,7 +110,12 @@ pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, prefix: &P
     let mut shell = workspace.command("bash");
     shell.arg(saved.join("script")).current_dir(home).env("HOME", home).env_remove("FORREST_URL");
     // These are where they were, although the home directory is another one.
-    for (variable, directory) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+    for (variable, directory) in [
+        ("CARGO_HOME", ".cargo"),
+        ("RUSTUP_HOME", ".rustup"),
+        ("GOPATH", "go"),
+        ("GOCACHE", ".cache/go-build"),
+    ] {
         if let (None, Some(real)) = (std::env::var_os(variable), std::env::home_dir()) {
             shell.env(variable, real.join(directory));
         }
@@ -148,7 +156,7 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>, String> {
         let text: String = body.iter().flat_map(|line| [line, "\n"]).collect();
         let head = body.first().copied().unwrap_or_default();
         blocks.push(match language {
-            "c" | "cpp" | "rust" => match file_named(head) {
+            "c" | "cpp" | "go" | "rust" => match file_named(head) {
                 Some(file) => Block::Program { file, text },
                 None => return Err(format!("a program in {language} begins with {head:?}, not with a comment that has its file name")),
             },

@@ -94,7 +94,7 @@ impl Library {
 
 /// How much is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Extent {
+pub(crate) enum Extent {
     Everything,
     Libraries,
 }
@@ -145,7 +145,7 @@ pub(crate) fn package(workspace: &Workspace, arguments: &[String]) -> Result<(),
 }
 
 /// Builds, and puts all in place. `profile` is cargo's, of the commands.
-fn put(workspace: &Workspace, prefix: &Path, profile: &str, extent: Extent) -> Result<(), String> {
+pub(crate) fn put(workspace: &Workspace, prefix: &Path, profile: &str, extent: Extent) -> Result<(), String> {
     if !cfg!(target_os = "linux") {
         return Err("what is installed is laid out for Linux".to_owned());
     }

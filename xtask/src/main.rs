@@ -15,6 +15,7 @@ mod failure;
 mod files;
 mod foreign;
 mod fuzz;
+mod go;
 mod guide;
 mod histories;
 mod install;

@@ -61,6 +61,8 @@ pub(crate) const PYTHON: &[&str] = &[
     "crates/forrest-py/tests/test_threads.py",
     "crates/forrest-py/tests/test_typed.py",
 ];
+/// The Go modules: the package, and then the adapters, whose tests run those of other projects.
+pub(crate) const GO: &[&str] = &["go/go.mod", "go/ethdb/go.mod"];
 /// Random operations against a model, on the index and on the library: what `portable` runs beside unit tests.
 pub(crate) const MODELS: &[&str] =
     &["crates/forrest-index/tests/model.rs", "crates/forrest/tests/it/model.rs"];
@@ -120,7 +122,8 @@ mod tests {
             PROCESS_CONFIG,
             DEBUG_CONFIG,
         ];
-        let lists = [&files, &CMAKE[..], MODELS, MODULE, PYTHON, EXAMPLES_C, GUIDES_C].into_iter().flatten();
+        let lists =
+            [&files, &CMAKE[..], MODELS, MODULE, PYTHON, GO, EXAMPLES_C, GUIDES_C].into_iter().flatten();
         for path in lists.chain(LOOM.iter().map(|loom| &loom.file)) {
             assert_eq!(demand(&workspace, path), Ok(()));
         }

@@ -7,8 +7,8 @@ use crate::foreign::{TESTS, with_foreign};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{
-    Failure, docs, engine, histories, install, instructions, models, msrv, mutants, packages, page, portable,
-    python, races, required, setup, soak, tidy, vm,
+    Failure, docs, engine, go, histories, install, instructions, models, msrv, mutants, packages, page,
+    portable, python, races, required, setup, soak, tidy, vm,
 };
 
 const STEPS: &[Step] = &[
@@ -35,6 +35,11 @@ const STEPS: &[Step] = &[
     Step { name: "docs", does: "documentation, and what the Markdown files mention", run: docs::step },
     Step { name: "page", does: "the page that kvbench makes of records, in a browser", run: page::step },
     Step { name: "python", does: "the Python package: its tests, its guide, its types", run: python::step },
+    Step {
+        name: "go",
+        does: "the Go modules: their tests, other projects' tests of them, the guide",
+        run: go::step,
+    },
     Step { name: "loom", does: "models of the lock-free protocols", run: models::loom },
     Step {
         name: "weakened",

@@ -1,0 +1,3 @@
+module forrest.invalid/forrest
+
+go 1.24

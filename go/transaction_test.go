@@ -1,0 +1,195 @@
+package forrest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestTransactions(t *testing.T) {
+	onHomes(t, nil, func(t *testing.T, db *DB) {
+		other, err := db.Keyspace("other")
+		must(t, err)
+		must(t, db.Set(b("a"), b("1")))
+		must(t, db.Set(b("long"), make([]byte, 5000)))
+		tx, err := db.Begin()
+		must(t, err)
+		value, err := tx.Get(b("a"))
+		must(t, err)
+		equal(t, string(value), "1")
+		value, err = tx.Get(b("long"))
+		must(t, err)
+		equal(t, len(value), 5000)
+		is(t, second(tx.Get(b("none"))), ErrNotFound, "")
+		must(t, tx.Set(b("b"), b("2")))
+		must(t, tx.Delete(b("long")))
+		must(t, tx.Add(b("n"), 1))
+		found, err := tx.Has(b("long"))
+		must(t, err)
+		equal(t, found, false)
+		savepoint, err := tx.Savepoint()
+		must(t, err)
+		must(t, tx.DeleteRange(nil, nil))
+		must(t, tx.RollbackTo(savepoint))
+		is(t, tx.RollbackTo(99), ErrInvalidArgument, "")
+		must(t, tx.On(other))
+		must(t, tx.Set(b("there"), nil))
+		must(t, tx.On(db))
+		text := ""
+		for pair, err := range tx.Range(Bounds{}) {
+			must(t, err)
+			text += string(pair.Key) + "=" + string(pair.Value) + " "
+		}
+		equal(t, text, "a=1 b=2 n=\x00\x00\x00\x00\x00\x00\x00\x01 ")
+		text = ""
+		for pair, err := range tx.Range(Bounds{Reverse: true, Limit: 2}) {
+			must(t, err)
+			text += string(pair.Key)
+		}
+		equal(t, text, "nb")
+		found, err = db.Has(b("b"))
+		must(t, err)
+		equal(t, found, false)
+		must(t, tx.Commit())
+		must(t, tx.Rollback())
+		found, err = other.Has(b("there"))
+		must(t, err)
+		equal(t, found, true)
+
+		tx, err = db.Begin()
+		must(t, err)
+		must(t, second(tx.Get(b("a"))))
+		must(t, db.Set(b("a"), b("3")))
+		must(t, tx.Set(b("a"), b("4")))
+		is(t, tx.Commit(), ErrConflict, "conflict")
+		is(t, tx.Set(b("a"), nil), ErrClosed, "")
+		is(t, tx.On(nil), ErrInvalidArgument, "")
+	})
+}
+
+func TestLocks(t *testing.T) {
+	db := open(t, "memory:", nil)
+	first, err := db.Begin()
+	must(t, err)
+	is(t, second(first.GetForUpdate(b("k"))), ErrNotFound, "")
+	must(t, first.Lock(b("l")))
+	waiting, err := db.Begin()
+	must(t, err)
+	must(t, waiting.SetLockWait(0))
+	is(t, waiting.Lock(b("k")), ErrBusy, "")
+	is(t, second(waiting.GetForUpdate(b("l"))), ErrBusy, "")
+	must(t, first.Rollback())
+	must(t, waiting.Lock(b("k")))
+	must(t, waiting.Rollback())
+}
+
+// TestUpdates moves money between accounts in many goroutines. The sum stays.
+func TestUpdates(t *testing.T) {
+	onHomes(t, nil, func(t *testing.T, db *DB) {
+		const accounts, goroutines, moves = 8, 4, 200
+		number := func(value []byte) int64 { return int64(binary.BigEndian.Uint64(value)) }
+		for i := range accounts {
+			must(t, second(db.Add([]byte{byte(i)}, 100)))
+		}
+		var group sync.WaitGroup
+		for seed := range goroutines {
+			group.Add(1)
+			go func() {
+				defer group.Done()
+				random := rand.New(rand.NewPCG(uint64(seed), 1))
+				for range moves {
+					from, to := []byte{byte(random.IntN(accounts))}, []byte{byte(random.IntN(accounts))}
+					err := db.Update(context.Background(), func(tx *Tx) error {
+						value, err := tx.Get(from)
+						if err != nil || number(value) < 10 {
+							return err
+						}
+						return errors.Join(tx.Add(from, -10), tx.Add(to, 10))
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			}()
+		}
+		for range 50 {
+			snapshot, err := db.Snapshot()
+			must(t, err)
+			sum := int64(0)
+			for pair, err := range snapshot.Range(context.Background(), Bounds{}) {
+				must(t, err)
+				sum += number(pair.Value)
+			}
+			equal(t, sum, int64(accounts*100))
+			must(t, snapshot.Close())
+		}
+		group.Wait()
+	})
+}
+
+func TestUpdatesEnd(t *testing.T) {
+	db := open(t, "memory:", nil)
+	mine := errors.New("mine")
+	runs := 0
+	is(t, db.Update(context.Background(), func(tx *Tx) error {
+		runs++
+		must(t, tx.Set(b("k"), nil))
+		return mine
+	}), mine, "mine")
+	equal(t, runs, 1)
+	equal(t, pairs(t, db, Bounds{}), "")
+
+	// What the function read is no longer so: it runs again, and its error counts only then.
+	runs = 0
+	must(t, db.Update(context.Background(), func(tx *Tx) error {
+		runs++
+		_, err := tx.Get(b("k"))
+		if runs == 1 {
+			must(t, db.Set(b("k"), nil))
+		}
+		return err
+	}))
+	equal(t, runs, 2)
+
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	is(t, db.Update(ctx, func(tx *Tx) error {
+		must(t, second(tx.Get(b("k"))))
+		runs++
+		return db.Set(b("k"), fmt.Append(nil, runs))
+	}), context.DeadlineExceeded, "")
+
+	// A lock of another transaction is waited for, until it is free.
+	other, err := db.Begin()
+	must(t, err)
+	must(t, other.Lock(b("k")))
+	runs = 0
+	must(t, db.Update(context.Background(), func(tx *Tx) error {
+		if runs++; runs == 2 {
+			must(t, other.Rollback())
+		}
+		must(t, tx.SetLockWait(0))
+		if err := tx.Lock(b("k")); err != nil {
+			return err
+		}
+		return tx.Set(b("k"), b("locked"))
+	}))
+	equal(t, runs, 2)
+	equal(t, pairs(t, db, Bounds{}), "k=locked")
+
+	// A panic leaves nothing open.
+	func() {
+		defer func() { equal(t, recover() == "mine", true) }()
+		_ = db.Update(context.Background(), func(tx *Tx) error {
+			must(t, tx.Set(b("never"), nil))
+			panic("mine")
+		})
+	}()
+	equal(t, pairs(t, db, Bounds{}), "k=locked")
+	is(t, db.Update(context.Background(), func(tx *Tx) error { return tx.Rollback() }), ErrClosed, "")
+}
