@@ -62,7 +62,8 @@ pub(crate) const PYTHON: &[&str] = &[
     "crates/forrest-py/tests/test_typed.py",
 ];
 /// The Go modules: the package, and then the adapters, whose tests run those of other projects.
-pub(crate) const GO: &[&str] = &["go/go.mod", "go/ethdb/go.mod"];
+pub(crate) const GO: &[&str] =
+    &["go/go.mod", "go/ethdb/go.mod", "go/datastore/go.mod", "go/avalanche/go.mod", "go/raft/go.mod"];
 /// Random operations against a model, on the index and on the library: what `portable` runs beside unit tests.
 pub(crate) const MODELS: &[&str] =
     &["crates/forrest-index/tests/model.rs", "crates/forrest/tests/it/model.rs"];
