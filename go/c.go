@@ -192,12 +192,12 @@ func taken(result C.fgo_result) []byte {
 }
 
 // at is the address of bytes; null for nil.
-func at(bytes []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(bytes)) }
+func at(bytes []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(bytes)) }
 
 func size(bytes []byte) C.size_t { return C.size_t(len(bytes)) }
 
 // atOrAbsent is the address and length of bytes where nil is absence.
-func atOrAbsent(bytes []byte) (unsafe.Pointer, C.size_t) {
+func atOrAbsent(bytes []byte) (*C.uint8_t, C.size_t) {
 	if bytes == nil {
 		return nil, C.size_t(math.MaxUint)
 	}
@@ -322,7 +322,7 @@ func (h *handle) get(to []byte, key []byte) ([]byte, error) {
 		return to, err
 	}
 	var small [1024]byte
-	result := C.fgo_get(h.id, at(key), size(key), unsafe.Pointer(&small), C.size_t(len(small)))
+	result := C.fgo_get(h.id, at(key), size(key), at(small[:]), C.size_t(len(small)))
 	if result.code == C.FORREST_OK {
 		return append(to, small[:result.first]...), nil
 	}
@@ -365,7 +365,7 @@ func (h *handle) getMany(keys [][]byte) ([][]byte, error) {
 		encoded = order.AppendUint32(encoded, uint32(len(key)))
 		encoded = append(encoded, key...)
 	}
-	result := C.fgo_get_many(h.id, (*C.uint8_t)(at(encoded)), size(encoded), C.size_t(len(keys)))
+	result := C.fgo_get_many(h.id, at(encoded), size(encoded), C.size_t(len(keys)))
 	if result.code != C.FORREST_OK {
 		return nil, h.checked(result)
 	}
@@ -490,7 +490,7 @@ func (h *handle) write(changes []byte, durability Durability) error {
 	if err := h.usable(); err != nil {
 		return err
 	}
-	return h.checked(C.fgo_write(h.id, (*C.uint8_t)(at(changes)), size(changes), C.uint64_t(durability)))
+	return h.checked(C.fgo_write(h.id, at(changes), size(changes), C.uint64_t(durability)))
 }
 
 // The changes of a batch.
@@ -517,7 +517,7 @@ func (h *handle) txOn(keyspace *handle) error {
 
 func (h *handle) txGet(key []byte, lock bool) ([]byte, error) {
 	var small [1024]byte
-	result := C.fgo_tx_get(h.id, C.bool(lock), at(key), size(key), unsafe.Pointer(&small), C.size_t(len(small)))
+	result := C.fgo_tx_get(h.id, C.bool(lock), at(key), size(key), at(small[:]), C.size_t(len(small)))
 	if result.code != C.FORREST_OK {
 		return nil, h.checked(result)
 	}

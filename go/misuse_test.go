@@ -180,3 +180,34 @@ func TestKeyspacesKeepTheStore(t *testing.T) {
 	}
 	equal(t, pairs(t, keyspace, Bounds{}), "k=v")
 }
+
+// TestBytesBesidePointers has keys and values that lie in an object with pointers, which cgo must not take for theirs.
+func TestBytesBesidePointers(t *testing.T) {
+	onHomes(t, nil, func(t *testing.T, db *DB) {
+		type entry struct {
+			next  *entry
+			key   [8]byte
+			value [8]byte
+			to    [64]byte
+			text  string
+		}
+		e := &entry{next: &entry{}, key: [8]byte{1}, value: [8]byte{2}, text: "x"}
+		e.next.next = e
+		key, value := e.key[:], e.value[:]
+		must(t, db.Set(key, value))
+		got, err := db.AppendValue(e.to[:0], key)
+		must(t, err)
+		equal(t, &got[0] == &e.to[0] && string(got) == string(value), true)
+		must(t, second(db.Has(key)))
+		must(t, second(db.GetMany(key, value)))
+		must(t, second(db.CompareAndSwap(key, value, value)))
+		must(t, second(db.Count(Bounds{Start: key})))
+		must(t, db.Update(context.Background(), func(tx *Tx) error {
+			return errors.Join(second(tx.Get(key)), tx.Set(value, key), tx.Delete(key), tx.DeleteRange(key, key))
+		}))
+		must(t, db.Delete(value))
+		must(t, second(db.Add(key, 1)))
+		must(t, db.DeleteRange(key, value))
+		equal(t, pairs(t, db, Bounds{}), "")
+	})
+}

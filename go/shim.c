@@ -120,7 +120,7 @@ fgo_result fgo_sequence(uintptr_t db) {
     return with(code, sequence);
 }
 
-fgo_result fgo_get(uintptr_t db, const void *key, size_t key_bytes, void *value, size_t value_bytes) {
+fgo_result fgo_get(uintptr_t db, const uint8_t *key, size_t key_bytes, uint8_t *value, size_t value_bytes) {
     size_t found = 0;
     int32_t code = forrest_get_into(DB(db), key, key_bytes, value, value_bytes, &found);
     return with(code, found);
@@ -176,17 +176,17 @@ fgo_result fgo_get_many(uintptr_t db, const uint8_t *keys, size_t bytes, size_t 
     return r;
 }
 
-fgo_result fgo_has(uintptr_t db, const void *key, size_t key_bytes) {
+fgo_result fgo_has(uintptr_t db, const uint8_t *key, size_t key_bytes) {
     return result(forrest_contains(DB(db), key, key_bytes));
 }
 
-fgo_result fgo_count(uintptr_t db, const void *start, size_t start_bytes, const void *end, size_t end_bytes) {
+fgo_result fgo_count(uintptr_t db, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes) {
     uint64_t keys = 0;
     int32_t code = forrest_count(DB(db), start, start_bytes, end, end_bytes, &keys);
     return with(code, keys);
 }
 
-fgo_result fgo_approximate(uintptr_t db, const void *start, size_t start_bytes, const void *end, size_t end_bytes) {
+fgo_result fgo_approximate(uintptr_t db, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes) {
     uint64_t keys = 0, bytes = 0;
     int32_t code = forrest_approximate(DB(db), start, start_bytes, end, end_bytes, &keys, &bytes);
     fgo_result r = with(code, keys);
@@ -268,8 +268,8 @@ static int32_t page_keys(page *to, uintptr_t db, int flags, const void *start, s
     return code == FORREST_NOT_FOUND ? FORREST_OK : code;
 }
 
-fgo_result fgo_page(uintptr_t db, int flags, const void *start, size_t start_bytes, const void *end, size_t end_bytes,
-                    uint64_t pairs_max, void *to, size_t to_bytes) {
+fgo_result fgo_page(uintptr_t db, int flags, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes,
+                    uint64_t pairs_max, uint8_t *to, size_t to_bytes) {
     page filled = {to, to_bytes, 0, pairs_max, 0, false};
     int32_t code;
     if (!(flags & FGO_HAS_END))
@@ -287,25 +287,25 @@ fgo_result fgo_page(uintptr_t db, int flags, const void *start, size_t start_byt
     return r;
 }
 
-fgo_result fgo_set(uintptr_t db, const void *key, size_t key_bytes, const void *value, size_t value_bytes) {
+fgo_result fgo_set(uintptr_t db, const uint8_t *key, size_t key_bytes, const uint8_t *value, size_t value_bytes) {
     return result(forrest_set(DB(db), key, key_bytes, value, value_bytes));
 }
 
-fgo_result fgo_delete(uintptr_t db, const void *key, size_t key_bytes) {
+fgo_result fgo_delete(uintptr_t db, const uint8_t *key, size_t key_bytes) {
     return result(forrest_delete(DB(db), key, key_bytes));
 }
 
-fgo_result fgo_delete_range(uintptr_t db, const void *start, size_t start_bytes, const void *end, size_t end_bytes) {
+fgo_result fgo_delete_range(uintptr_t db, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes) {
     return result(forrest_delete_range(DB(db), start, start_bytes, end, end_bytes));
 }
 
-fgo_result fgo_add(uintptr_t db, const void *key, size_t key_bytes, int64_t delta) {
+fgo_result fgo_add(uintptr_t db, const uint8_t *key, size_t key_bytes, int64_t delta) {
     int64_t sum = 0;
     int32_t code = forrest_add(DB(db), key, key_bytes, delta, &sum);
     return with(code, (uint64_t)sum);
 }
 
-fgo_result fgo_merge(uintptr_t db, const void *key, size_t key_bytes, const void *operand, size_t operand_bytes) {
+fgo_result fgo_merge(uintptr_t db, const uint8_t *key, size_t key_bytes, const uint8_t *operand, size_t operand_bytes) {
     return result(forrest_merge(DB(db), key, key_bytes, operand, operand_bytes));
 }
 
@@ -313,8 +313,8 @@ fgo_result fgo_merge_operator(uintptr_t db, const char *name) {
     return result(forrest_set_merge_operator(DB(db), name));
 }
 
-fgo_result fgo_cas(uintptr_t db, const void *key, size_t key_bytes, const void *expected, size_t expected_bytes,
-                   const void *desired, size_t desired_bytes) {
+fgo_result fgo_cas(uintptr_t db, const uint8_t *key, size_t key_bytes, const uint8_t *expected, size_t expected_bytes,
+                   const uint8_t *desired, size_t desired_bytes) {
     forrest_value *found = NULL;
     int32_t code =
         forrest_compare_and_swap(DB(db), key, key_bytes, expected, expected_bytes, desired, desired_bytes, &found);
@@ -417,7 +417,7 @@ fgo_result fgo_tx_on(uintptr_t tx, uintptr_t db) {
     return result(forrest_transaction_on(TX(tx), DB(db)));
 }
 
-fgo_result fgo_tx_get(uintptr_t tx, bool lock, const void *key, size_t key_bytes, void *value, size_t value_bytes) {
+fgo_result fgo_tx_get(uintptr_t tx, bool lock, const uint8_t *key, size_t key_bytes, uint8_t *value, size_t value_bytes) {
     forrest_value *found = NULL;
     int32_t code = lock ? forrest_transaction_get_for_update(TX(tx), key, key_bytes, &found)
                         : forrest_transaction_get(TX(tx), key, key_bytes, &found);
@@ -434,11 +434,11 @@ fgo_result fgo_tx_get(uintptr_t tx, bool lock, const void *key, size_t key_bytes
     return with(code, bytes);
 }
 
-fgo_result fgo_tx_has(uintptr_t tx, const void *key, size_t key_bytes) {
+fgo_result fgo_tx_has(uintptr_t tx, const uint8_t *key, size_t key_bytes) {
     return result(forrest_transaction_contains(TX(tx), key, key_bytes));
 }
 
-fgo_result fgo_tx_lock(uintptr_t tx, const void *key, size_t key_bytes) {
+fgo_result fgo_tx_lock(uintptr_t tx, const uint8_t *key, size_t key_bytes) {
     return result(forrest_transaction_lock(TX(tx), key, key_bytes));
 }
 
@@ -446,7 +446,7 @@ fgo_result fgo_tx_lock_wait(uintptr_t tx, uint64_t milliseconds) {
     return result(forrest_transaction_set_lock_wait(TX(tx), milliseconds));
 }
 
-fgo_result fgo_tx_range(uintptr_t tx, const void *start, size_t start_bytes, const void *end, size_t end_bytes) {
+fgo_result fgo_tx_range(uintptr_t tx, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes) {
     return result(forrest_transaction_range(TX(tx), start, start_bytes, end, end_bytes));
 }
 
@@ -478,19 +478,19 @@ fgo_result fgo_tx_move(uintptr_t tx, bool back) {
     return r;
 }
 
-fgo_result fgo_tx_set(uintptr_t tx, const void *key, size_t key_bytes, const void *value, size_t value_bytes) {
+fgo_result fgo_tx_set(uintptr_t tx, const uint8_t *key, size_t key_bytes, const uint8_t *value, size_t value_bytes) {
     return result(forrest_transaction_set(TX(tx), key, key_bytes, value, value_bytes));
 }
 
-fgo_result fgo_tx_delete(uintptr_t tx, const void *key, size_t key_bytes) {
+fgo_result fgo_tx_delete(uintptr_t tx, const uint8_t *key, size_t key_bytes) {
     return result(forrest_transaction_delete(TX(tx), key, key_bytes));
 }
 
-fgo_result fgo_tx_delete_range(uintptr_t tx, const void *start, size_t start_bytes, const void *end, size_t end_bytes) {
+fgo_result fgo_tx_delete_range(uintptr_t tx, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes) {
     return result(forrest_transaction_delete_range(TX(tx), start, start_bytes, end, end_bytes));
 }
 
-fgo_result fgo_tx_add(uintptr_t tx, const void *key, size_t key_bytes, int64_t delta) {
+fgo_result fgo_tx_add(uintptr_t tx, const uint8_t *key, size_t key_bytes, int64_t delta) {
     return result(forrest_transaction_add(TX(tx), key, key_bytes, delta));
 }
 
@@ -514,7 +514,7 @@ fgo_result fgo_ingest_begin(uintptr_t db) {
     return with(code, (uint64_t)(uintptr_t)ingest);
 }
 
-fgo_result fgo_ingest_put(uintptr_t ingest, const void *key, size_t key_bytes, const void *value, size_t value_bytes) {
+fgo_result fgo_ingest_put(uintptr_t ingest, const uint8_t *key, size_t key_bytes, const uint8_t *value, size_t value_bytes) {
     return result(forrest_ingest_put((forrest_ingest *)ingest, key, key_bytes, value, value_bytes));
 }
 
@@ -581,7 +581,7 @@ fgo_result fgo_do(int what, uintptr_t handle) {
     }
 }
 
-fgo_result fgo_compact_range(uintptr_t db, const void *start, size_t start_bytes, const void *end, size_t end_bytes) {
+fgo_result fgo_compact_range(uintptr_t db, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes) {
     return result(forrest_compact_range(DB(db), start, start_bytes, end, end_bytes));
 }
 

@@ -2,7 +2,8 @@
  *
  * Handles are numbers (uintptr_t), because Go's runtime takes small or odd pointers for defects. A call and the message
  * of its failure belong together: Go may run the next call on another thread. So every function returns a fgo_result,
- * which has both. Nothing here keeps a pointer that it was given, or calls Go. */
+ * which has both. Nothing here keeps a pointer that it was given, or calls Go. Bytes are uint8_t, not void: for void,
+ * cgo looks for pointers in all of the object that the bytes are a part of, and refuses some. */
 #ifndef FORREST_GO_SHIM_H
 #define FORREST_GO_SHIM_H
 
@@ -46,49 +47,49 @@ fgo_result fgo_drop_keyspace(uintptr_t db, const char *name);
 fgo_result fgo_snapshot(uintptr_t db);
 fgo_result fgo_sequence(uintptr_t db);
 
-fgo_result fgo_get(uintptr_t db, const void *key, size_t key_bytes, void *value, size_t value_bytes);
+fgo_result fgo_get(uintptr_t db, const uint8_t *key, size_t key_bytes, uint8_t *value, size_t value_bytes);
 fgo_result fgo_get_many(uintptr_t db, const uint8_t *keys, size_t bytes, size_t count);
-fgo_result fgo_has(uintptr_t db, const void *key, size_t key_bytes);
-fgo_result fgo_count(uintptr_t db, const void *start, size_t start_bytes, const void *end, size_t end_bytes);
-fgo_result fgo_approximate(uintptr_t db, const void *start, size_t start_bytes, const void *end, size_t end_bytes);
-fgo_result fgo_page(uintptr_t db, int flags, const void *start, size_t start_bytes, const void *end, size_t end_bytes,
-                    uint64_t pairs_max, void *page, size_t page_bytes);
+fgo_result fgo_has(uintptr_t db, const uint8_t *key, size_t key_bytes);
+fgo_result fgo_count(uintptr_t db, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes);
+fgo_result fgo_approximate(uintptr_t db, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes);
+fgo_result fgo_page(uintptr_t db, int flags, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes,
+                    uint64_t pairs_max, uint8_t *page, size_t page_bytes);
 
-fgo_result fgo_set(uintptr_t db, const void *key, size_t key_bytes, const void *value, size_t value_bytes);
-fgo_result fgo_delete(uintptr_t db, const void *key, size_t key_bytes);
-fgo_result fgo_delete_range(uintptr_t db, const void *start, size_t start_bytes, const void *end, size_t end_bytes);
-fgo_result fgo_add(uintptr_t db, const void *key, size_t key_bytes, int64_t delta);
-fgo_result fgo_merge(uintptr_t db, const void *key, size_t key_bytes, const void *operand, size_t operand_bytes);
+fgo_result fgo_set(uintptr_t db, const uint8_t *key, size_t key_bytes, const uint8_t *value, size_t value_bytes);
+fgo_result fgo_delete(uintptr_t db, const uint8_t *key, size_t key_bytes);
+fgo_result fgo_delete_range(uintptr_t db, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes);
+fgo_result fgo_add(uintptr_t db, const uint8_t *key, size_t key_bytes, int64_t delta);
+fgo_result fgo_merge(uintptr_t db, const uint8_t *key, size_t key_bytes, const uint8_t *operand, size_t operand_bytes);
 fgo_result fgo_merge_operator(uintptr_t db, const char *name);
-fgo_result fgo_cas(uintptr_t db, const void *key, size_t key_bytes, const void *expected, size_t expected_bytes,
-                   const void *desired, size_t desired_bytes);
+fgo_result fgo_cas(uintptr_t db, const uint8_t *key, size_t key_bytes, const uint8_t *expected, size_t expected_bytes,
+                   const uint8_t *desired, size_t desired_bytes);
 fgo_result fgo_write(uintptr_t db, const uint8_t *changes, size_t bytes, uint64_t durability);
 
 fgo_result fgo_tx_begin(uintptr_t db);
 fgo_result fgo_tx_on(uintptr_t tx, uintptr_t db);
-fgo_result fgo_tx_get(uintptr_t tx, bool lock, const void *key, size_t key_bytes, void *value, size_t value_bytes);
-fgo_result fgo_tx_has(uintptr_t tx, const void *key, size_t key_bytes);
-fgo_result fgo_tx_lock(uintptr_t tx, const void *key, size_t key_bytes);
+fgo_result fgo_tx_get(uintptr_t tx, bool lock, const uint8_t *key, size_t key_bytes, uint8_t *value, size_t value_bytes);
+fgo_result fgo_tx_has(uintptr_t tx, const uint8_t *key, size_t key_bytes);
+fgo_result fgo_tx_lock(uintptr_t tx, const uint8_t *key, size_t key_bytes);
 fgo_result fgo_tx_lock_wait(uintptr_t tx, uint64_t milliseconds);
-fgo_result fgo_tx_range(uintptr_t tx, const void *start, size_t start_bytes, const void *end, size_t end_bytes);
+fgo_result fgo_tx_range(uintptr_t tx, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes);
 fgo_result fgo_tx_move(uintptr_t tx, bool back);
-fgo_result fgo_tx_set(uintptr_t tx, const void *key, size_t key_bytes, const void *value, size_t value_bytes);
-fgo_result fgo_tx_delete(uintptr_t tx, const void *key, size_t key_bytes);
-fgo_result fgo_tx_delete_range(uintptr_t tx, const void *start, size_t start_bytes, const void *end, size_t end_bytes);
-fgo_result fgo_tx_add(uintptr_t tx, const void *key, size_t key_bytes, int64_t delta);
+fgo_result fgo_tx_set(uintptr_t tx, const uint8_t *key, size_t key_bytes, const uint8_t *value, size_t value_bytes);
+fgo_result fgo_tx_delete(uintptr_t tx, const uint8_t *key, size_t key_bytes);
+fgo_result fgo_tx_delete_range(uintptr_t tx, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes);
+fgo_result fgo_tx_add(uintptr_t tx, const uint8_t *key, size_t key_bytes, int64_t delta);
 fgo_result fgo_tx_savepoint(uintptr_t tx);
 fgo_result fgo_tx_rollback_to(uintptr_t tx, uint64_t savepoint);
 fgo_result fgo_tx_commit_with(uintptr_t tx, uint64_t durability);
 
 fgo_result fgo_ingest_begin(uintptr_t db);
-fgo_result fgo_ingest_put(uintptr_t ingest, const void *key, size_t key_bytes, const void *value, size_t value_bytes);
+fgo_result fgo_ingest_put(uintptr_t ingest, const uint8_t *key, size_t key_bytes, const uint8_t *value, size_t value_bytes);
 fgo_result fgo_ingest_finish(uintptr_t ingest);
 
 fgo_result fgo_changes_begin(uintptr_t db, uint64_t since, uint64_t durability);
 fgo_result fgo_changes_next(uintptr_t changes, uint64_t wait_ms);
 
 fgo_result fgo_do(int what, uintptr_t handle);
-fgo_result fgo_compact_range(uintptr_t db, const void *start, size_t start_bytes, const void *end, size_t end_bytes);
+fgo_result fgo_compact_range(uintptr_t db, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes);
 fgo_result fgo_checkpoint(uintptr_t db, const char *path);
 fgo_result fgo_set_option(uintptr_t db, int32_t option, uint64_t value);
 fgo_result fgo_set_compression(uintptr_t db, uint64_t compression);
