@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"runtime"
+	"sync"
 )
 
 // Reader is what a store, a keyspace and a snapshot have in common.
@@ -164,11 +165,15 @@ func (r *reader) pairs(ctx context.Context, in Bounds, flags int, yield func(Pai
 	}
 }
 
-// The sizes of pages: the first is small, because many ranges are short.
+// The sizes of pages. The first is small, because many loops end early, unless a limit says how many pairs there are.
 const (
 	pageBytesFirst = 4 << 10
 	pageBytesMax   = 64 << 10
+	pagePairsSmall = 1000
 )
+
+// pages are what C fills, before the pairs are copied to memory of their size.
+var pages = sync.Pool{New: func() any { return new([pageBytesMax]byte) }}
 
 // pager reads a range page by page.
 type pager struct {
@@ -189,6 +194,9 @@ func newPager(in Bounds, flags int) pager {
 	}
 	if in.Limit > 0 {
 		p.left = uint64(in.Limit)
+		if in.Limit <= pagePairsSmall {
+			p.bytes = pageBytesMax
+		}
 	}
 	p.isDone = end != nil && bytes.Compare(start, end) >= 0
 	return p
@@ -196,7 +204,9 @@ func newPager(in Bounds, flags int) pager {
 
 // fill reads the next page.
 func (p *pager) fill(h *handle) error {
-	page := make([]byte, p.bytes)
+	pooled := pages.Get().(*[pageBytesMax]byte)
+	defer pages.Put(pooled)
+	page := pooled[:p.bytes]
 	for {
 		used, more, need, err := h.page(p.start, p.end, p.flags, p.left, page)
 		if err != nil {
@@ -204,11 +214,14 @@ func (p *pager) fill(h *handle) error {
 			return err
 		}
 		if need != 0 {
+			// The first pair does not fit: a page for it alone.
 			page = make([]byte, need)
 			continue
 		}
 		p.isDone = !more
-		p.rest = page[:used:used]
+		if p.rest = page[:used:used]; len(page) <= pageBytesMax {
+			p.rest = append([]byte(nil), p.rest...)
+		}
 		p.bytes = min(4*p.bytes, pageBytesMax)
 		return nil
 	}

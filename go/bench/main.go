@@ -1,7 +1,8 @@
 // The program bench measures Forrest beside the ordered stores that Go programs use: Pebble, bbolt and Badger.
 //
-// Each store runs in a process of its own, on the same disk, one after the other, several rounds; the table has the
-// median of the rounds, in operations a second. Every value that is read is checked.
+// Each store runs in a process of its own, on the same disk, one after the other, several rounds. The table has the best
+// of the rounds, in operations a second, because other programs only take from a machine. Every value that is read is
+// checked.
 //
 // Without sync, a change of Forrest (level Buffered), bbolt and Badger survives the death of the process when its call
 // returns; with Pebble, and Forrest's level Memory, the last changes may be lost. Synced changes survive a loss of power.
@@ -118,11 +119,10 @@ func compare() (string, error) {
 			for _, round := range all[name] {
 				rates = append(rates, round[i])
 			}
-			slices.Sort(rates)
-			fmt.Fprintf(&text, " %21.0f", rates[len(rates)/2])
+			fmt.Fprintf(&text, " %21.0f", slices.Max(rates))
 		}
 	}
-	head := fmt.Sprintf("# go/bench: %d pairs, keys of 16 bytes, values of %d, median of %d rounds; %s, %s/%s, %d processors\n"+
+	head := fmt.Sprintf("# go/bench: %d pairs, keys of 16 bytes, values of %d, best of %d rounds; %s, %s/%s, %d processors\n"+
 		"# cd go/bench && go run . -n %d -rounds %d\n\n",
 		*count, valueBytes, *rounds, runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), *count, *rounds)
 	return head + text.String() + "\n", nil
