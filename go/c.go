@@ -782,4 +782,5 @@ var (
 	_ = [1]struct{}{}[CanApproximate-C.FORREST_CAN_APPROXIMATE]
 	_ = [1]struct{}{}[CanChanges-C.FORREST_CAN_CHANGES]
 	_ = [1]struct{}{}[CanMerge-C.FORREST_CAN_MERGE]
+	_ = [1]struct{}{}[CanBackup-C.FORREST_CAN_BACKUP]
 )

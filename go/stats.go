@@ -57,6 +57,7 @@ const (
 	CanApproximate
 	CanChanges
 	CanMerge
+	CanBackup
 )
 
 // Has tells whether all of these are among them.
