@@ -68,6 +68,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 )
 
@@ -616,6 +617,47 @@ func (h *handle) changesNext(milliseconds uint64) (sequence uint64, encoded []by
 		return 0, nil, h.checked(result)
 	}
 	return uint64(result.first), taken(result), nil
+}
+
+// withDirectory makes a string of C for a call about backups.
+func withDirectory(directory string, run func(directory *C.char, backup *C.forrest_backup) C.fgo_result) (Backup, error) {
+	cDirectory, err := cString("the directory of backups", directory)
+	if err != nil {
+		return Backup{}, err
+	}
+	defer C.free(unsafe.Pointer(cDirectory))
+	var c C.forrest_backup
+	if err := failure(run(cDirectory, &c)); err != nil {
+		return Backup{}, err
+	}
+	made := time.UnixMilli(int64(c.time_ms))
+	return Backup{uint64(c.id), made, uint64(c.bytes), uint64(c.new_bytes), uint64(c.files)}, nil
+}
+
+func (h *handle) backup(directory string, stop *int32) (Backup, error) {
+	if err := h.usable(); err != nil {
+		return Backup{}, err
+	}
+	return withDirectory(directory, func(directory *C.char, backup *C.forrest_backup) C.fgo_result {
+		return C.fgo_backup(h.id, directory, (*C.int32_t)(stop), backup)
+	})
+}
+
+func verifyBackup(directory string, id uint64, stop *int32) (Backup, error) {
+	return withDirectory(directory, func(directory *C.char, backup *C.forrest_backup) C.fgo_result {
+		return C.fgo_backup_verify(directory, C.uint64_t(id), (*C.int32_t)(stop), backup)
+	})
+}
+
+func restoreBackup(directory string, id uint64, to string, stop *int32) (Backup, error) {
+	cTo, err := cString("the path", to)
+	if err != nil {
+		return Backup{}, err
+	}
+	defer C.free(unsafe.Pointer(cTo))
+	return withDirectory(directory, func(directory *C.char, backup *C.forrest_backup) C.fgo_result {
+		return C.fgo_backup_restore(directory, C.uint64_t(id), cTo, (*C.int32_t)(stop), backup)
+	})
 }
 
 // call is a call without arguments.

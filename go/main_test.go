@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // onHomes runs a test on a store in memory and on one on disk.
@@ -528,6 +529,41 @@ func TestChanges(t *testing.T) {
 	for _, err := range db.Changes(context.Background(), since+1000, Durability(9)) {
 		is(t, err, ErrInvalidArgument, "")
 	}
+}
+
+func TestBackups(t *testing.T) {
+	ctx, where := context.Background(), filepath.Join(t.TempDir(), "backups")
+	db := open(t, filepath.Join(t.TempDir(), "store"), nil)
+	must(t, db.Set(b("k"), b("1")))
+	first, err := db.Backup(ctx, where)
+	must(t, err)
+	must(t, db.Set(b("k"), b("2")))
+	second2, err := db.Backup(ctx, where)
+	must(t, err)
+	equal(t, second2.ID > first.ID && first.ID > 0 && first.Files > 0 && first.Bytes > 0, true)
+	equal(t, time.Since(second2.Time) < time.Hour, true)
+	must(t, second(VerifyBackup(ctx, where, 0)))
+	for id, expected := range map[uint64]string{first.ID: "k=1", 0: "k=2"} {
+		to := filepath.Join(t.TempDir(), "restored")
+		must(t, second(RestoreBackup(ctx, where, id, to)))
+		equal(t, pairs(t, open(t, to, &Options{MustExist: true}), Bounds{}), expected)
+		is(t, second(RestoreBackup(ctx, where, id, to)), ErrInvalidArgument, "")
+	}
+	is(t, second(VerifyBackup(ctx, where, 99)), ErrInvalidArgument, "")
+	is(t, second(RestoreBackup(ctx, where, 0, "a\x00b")), ErrInvalidArgument, "zero byte")
+	is(t, second(db.Backup(ctx, "a\x00b")), ErrInvalidArgument, "zero byte")
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	is(t, second(db.Backup(ended, where)), context.Canceled, "")
+	stop := int32(1)
+	must(t, db.Set(b("long"), make([]byte, 4<<20)))
+	must(t, db.Flush())
+	must(t, second(db.Backup(ctx, where)))
+	is(t, second(db.h.backup(filepath.Join(t.TempDir(), "other"), &stop)), ErrBusy, "")
+	is(t, second(verifyBackup(where, 0, &stop)), ErrBusy, "")
+	must(t, db.Close())
+	is(t, second(db.Backup(ctx, where)), ErrClosed, "")
+	is(t, second(open(t, "memory:", nil).Backup(ctx, where)), ErrUnsupported, "")
 }
 
 func TestErrorsHaveTexts(t *testing.T) {

@@ -563,6 +563,34 @@ fgo_result fgo_changes_next(uintptr_t changes, uint64_t wait_ms) {
     return r;
 }
 
+static bool go_on(void *context, uint64_t done, uint64_t whole) {
+    (void)done;
+    (void)whole;
+    return __atomic_load_n((const int32_t *)context, __ATOMIC_RELAXED) == 0;
+}
+
+/* The text `damage` is not for Go, which may keep the result. */
+static fgo_result of_backup(int32_t code, forrest_backup *backup) {
+    backup->damage = NULL;
+    return result(code);
+}
+
+fgo_result fgo_backup(uintptr_t db, const char *directory, const int32_t *stop, forrest_backup *backup) {
+    return of_backup(
+        forrest_backup_create(DB(db), directory, false, go_on, (void *)(uintptr_t)stop, backup, sizeof *backup), backup);
+}
+
+fgo_result fgo_backup_verify(const char *directory, uint64_t id, const int32_t *stop, forrest_backup *backup) {
+    return of_backup(
+        forrest_backup_verify(directory, id, go_on, (void *)(uintptr_t)stop, backup, sizeof *backup), backup);
+}
+
+fgo_result fgo_backup_restore(const char *directory, uint64_t id, const char *to, const int32_t *stop,
+                              forrest_backup *backup) {
+    return of_backup(
+        forrest_backup_restore(directory, id, to, go_on, (void *)(uintptr_t)stop, backup, sizeof *backup), backup);
+}
+
 fgo_result fgo_do(int what, uintptr_t handle) {
     switch (what) {
     case FGO_CLEAR: return result(forrest_clear(DB(handle)));

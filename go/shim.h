@@ -88,6 +88,12 @@ fgo_result fgo_ingest_finish(uintptr_t ingest);
 fgo_result fgo_changes_begin(uintptr_t db, uint64_t since, uint64_t durability);
 fgo_result fgo_changes_next(uintptr_t changes, uint64_t wait_ms);
 
+/* Backups: `stop` is read now and then, and ends the call if it is not 0. The result is in `backup`. */
+fgo_result fgo_backup(uintptr_t db, const char *directory, const int32_t *stop, forrest_backup *backup);
+fgo_result fgo_backup_verify(const char *directory, uint64_t id, const int32_t *stop, forrest_backup *backup);
+fgo_result fgo_backup_restore(const char *directory, uint64_t id, const char *to, const int32_t *stop,
+                              forrest_backup *backup);
+
 fgo_result fgo_do(int what, uintptr_t handle);
 fgo_result fgo_compact_range(uintptr_t db, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes);
 fgo_result fgo_checkpoint(uintptr_t db, const char *path);
