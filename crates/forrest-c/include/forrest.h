@@ -258,6 +258,12 @@
 #define FORREST_HISTORY_AGE_MS 23
 
 /**
+ * Whether a store on disk takes the time of its calls, for `forrest_metrics`: 0 or 1. Default: 0. With it, each call
+ * reads the clock twice, which takes about 50 ns.
+ */
+#define FORREST_LATENCIES 24
+
+/**
  * No compression.
  */
 #define FORREST_COMPRESSION_NONE 0
@@ -346,6 +352,46 @@
  * The key has the value `replacement` from now on.
  */
 #define FORREST_FILTER_REPLACE 2
+
+/**
+ * A job has begun.
+ */
+#define FORREST_EVENT_BEGAN 0
+
+/**
+ * A job has ended.
+ */
+#define FORREST_EVENT_ENDED 1
+
+/**
+ * A job has failed. The store tries again what it can.
+ */
+#define FORREST_EVENT_FAILED 2
+
+/**
+ * A change had waited because memory was full of changes that were not in tables yet.
+ */
+#define FORREST_EVENT_STALLED 3
+
+/**
+ * There is no room for tables or for the log.
+ */
+#define FORREST_EVENT_FULL 4
+
+/**
+ * A flush or a change has found room again.
+ */
+#define FORREST_EVENT_HAS_ROOM 5
+
+/**
+ * The store takes no changes until it is opened again or resumed, because a write or a sync has failed.
+ */
+#define FORREST_EVENT_STOPPED 6
+
+/**
+ * It takes changes again.
+ */
+#define FORREST_EVENT_RESUMED 7
 
 /**
  * The key has this value.
@@ -592,6 +638,40 @@ typedef struct {
  * normally, not by an exception or `longjmp`.
  */
 typedef int32_t (*forrest_compaction_filter)(void *context, forrest_filtered *given);
+
+/**
+ * What has happened in a store on disk. Later versions of the library may add fields at the end.
+ */
+typedef struct {
+  /**
+   * One of `FORREST_EVENT_BEGAN` to `FORREST_EVENT_RESUMED`, or a number of a later version.
+   */
+  int32_t kind;
+  /**
+   * The job, if there is one: "flush", "merge", "ingest" or "verification"; otherwise null.
+   */
+  const char *job;
+  /**
+   * What a job or a wait took, in nanoseconds; otherwise 0.
+   */
+  uint64_t took_ns;
+  /**
+   * Bytes that a job has written to tables; otherwise 0.
+   */
+  uint64_t bytes;
+  /**
+   * The event in words, with the error if there is one. Never null.
+   */
+  const char *text;
+} forrest_event;
+
+/**
+ * A function to which a store reports events, with the `context` that was given with it. The event, and its texts, are
+ * valid until the function returns. It is called by threads of the library, and by threads that are in a call of the
+ * library, but never by two at once. It must return normally, not by an exception or `longjmp`. It may call this
+ * library, but must not close the store.
+ */
+typedef void (*forrest_listen)(void *context, const forrest_event *event);
 
 /**
  * The function that `forrest_multi_scan` calls with each pair, and with the number of its range. It returns true to
@@ -900,7 +980,7 @@ int32_t forrest_options_create(forrest_options **options);
 
 /**
  * Sets an option, one of `FORREST_CAPACITY_BYTES` to
- * `FORREST_HISTORY_AGE_MS`.
+ * `FORREST_LATENCIES`.
  *
  * `FORREST_INVALID_ARGUMENT` if this version of the library does not know the option or value; nothing is
  * changed then. Limits of numbers are checked when a store is opened.
@@ -934,6 +1014,30 @@ int32_t forrest_options_set_log_directory(forrest_options *options,
 int32_t forrest_options_set_compaction_filter(forrest_options *options,
                                               forrest_compaction_filter filter,
                                               void *context);
+
+/**
+ * Sets the file to which a store on disk writes its figures each second, in the text format of Prometheus, as
+ * `forrest_metrics` returns it. Default: none. The file is replaced as a whole, and removed when the store is closed.
+ * "forrest top" shows it. If it cannot be written at first, opening fails; later failures are ignored.
+ *
+ * # Safety
+ * - `path` is null or ends with a zero byte.
+ */
+int32_t forrest_options_set_metrics_file(forrest_options *options,
+                                         const char *path);
+
+/**
+ * Sets a function to which a store on disk reports flushes, merges, stalls and failures, in their order. Null ends
+ * that for stores that are opened later. Work waits until it returns, so it should only note the event. Up to 1,024
+ * events wait; more are lost, and counted by `forrest_metrics`.
+ *
+ * # Safety
+ * - `listen` is null, or a function that meets the requirements of `forrest_listen`, from any thread, until every
+ *   store is closed that was opened with these options. So is `context`, if the function uses it.
+ */
+int32_t forrest_options_set_listener(forrest_options *options,
+                                     forrest_listen listen,
+                                     void *context);
 
 /**
  * Destroys an options object. Stores that were opened with it stay open. Null is ignored.

@@ -117,9 +117,9 @@ pub use forrest_engine::options::{
 };
 pub use forrest_engine::{
     Approximate, Call, Capabilities, Capability, Change, Compression, DEFAULT_KEYSPACE, Durability, Effect,
-    Error, ErrorKind, Event, Expires, Job, KeyRange, Latency, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES,
-    MAX_VALUE_BYTES, MergeOperator, Metrics, Numa, Op, Outcome, Pages, Result, Stats, Swap, Value, Verdict, Waits,
-    What, Work, Written, line, pairs, prefix_end,
+    Error, ErrorKind, Event, Expires, Job, KeyRange, Latency, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES,
+    MAX_KEYSPACES, MAX_VALUE_BYTES, MergeOperator, Metrics, Numa, Op, Outcome, Pages, Result, Stats, Swap,
+    Value, Verdict, Waits, What, Work, Written, line, pairs, prefix_end,
 };
 pub use ingest::Ingest;
 pub use keyspace::Keyspace;
