@@ -127,6 +127,61 @@
 #define FORREST_ABI 2
 
 /**
+ * What a compaction filter returns: the value stays.
+ */
+#define FORREST_FILTER_KEEP 0
+
+/**
+ * The key is deleted.
+ */
+#define FORREST_FILTER_DROP 1
+
+/**
+ * The key has the value `replacement` from now on.
+ */
+#define FORREST_FILTER_REPLACE 2
+
+/**
+ * A job has begun.
+ */
+#define FORREST_EVENT_BEGAN 0
+
+/**
+ * A job has ended.
+ */
+#define FORREST_EVENT_ENDED 1
+
+/**
+ * A job has failed. The store tries again what it can.
+ */
+#define FORREST_EVENT_FAILED 2
+
+/**
+ * A change had waited because memory was full of changes that were not in tables yet.
+ */
+#define FORREST_EVENT_STALLED 3
+
+/**
+ * There is no room for tables or for the log.
+ */
+#define FORREST_EVENT_FULL 4
+
+/**
+ * A flush or a change has found room again.
+ */
+#define FORREST_EVENT_HAS_ROOM 5
+
+/**
+ * The store takes no changes until it is opened again or resumed, because a write or a sync has failed.
+ */
+#define FORREST_EVENT_STOPPED 6
+
+/**
+ * It takes changes again.
+ */
+#define FORREST_EVENT_RESUMED 7
+
+/**
  * Maximum memory of the nodes of a store in memory, or of a new store in the kernel, in bytes; from 1.
  * Default: the memory of the machine, or the module's limit.
  */
@@ -337,61 +392,6 @@
  * The device has reported it stored, with everything before it. It survives power loss.
  */
 #define FORREST_DURABILITY_SYNC 3
-
-/**
- * What a compaction filter returns: the value stays.
- */
-#define FORREST_FILTER_KEEP 0
-
-/**
- * The key is deleted.
- */
-#define FORREST_FILTER_DROP 1
-
-/**
- * The key has the value `replacement` from now on.
- */
-#define FORREST_FILTER_REPLACE 2
-
-/**
- * A job has begun.
- */
-#define FORREST_EVENT_BEGAN 0
-
-/**
- * A job has ended.
- */
-#define FORREST_EVENT_ENDED 1
-
-/**
- * A job has failed. The store tries again what it can.
- */
-#define FORREST_EVENT_FAILED 2
-
-/**
- * A change had waited because memory was full of changes that were not in tables yet.
- */
-#define FORREST_EVENT_STALLED 3
-
-/**
- * There is no room for tables or for the log.
- */
-#define FORREST_EVENT_FULL 4
-
-/**
- * A flush or a change has found room again.
- */
-#define FORREST_EVENT_HAS_ROOM 5
-
-/**
- * The store takes no changes until it is opened again or resumed, because a write or a sync has failed.
- */
-#define FORREST_EVENT_STOPPED 6
-
-/**
- * It takes changes again.
- */
-#define FORREST_EVENT_RESUMED 7
 
 /**
  * The key has this value.
@@ -1016,17 +1016,6 @@ int32_t forrest_options_set_compaction_filter(forrest_options *options,
                                               void *context);
 
 /**
- * Sets the file to which a store on disk writes its figures each second, in the text format of Prometheus, as
- * `forrest_metrics` returns it. Default: none. The file is replaced as a whole, and removed when the store is closed.
- * "forrest top" shows it. If it cannot be written at first, opening fails; later failures are ignored.
- *
- * # Safety
- * - `path` is null or ends with a zero byte.
- */
-int32_t forrest_options_set_metrics_file(forrest_options *options,
-                                         const char *path);
-
-/**
  * Sets a function to which a store on disk reports flushes, merges, stalls and failures, in their order. Null ends
  * that for stores that are opened later. Work waits until it returns, so it should only note the event. Up to 1,024
  * events wait; more are lost, and counted by `forrest_metrics`.
@@ -1038,6 +1027,17 @@ int32_t forrest_options_set_metrics_file(forrest_options *options,
 int32_t forrest_options_set_listener(forrest_options *options,
                                      forrest_listen listen,
                                      void *context);
+
+/**
+ * Sets the file to which a store on disk writes its figures each second, in the text format of Prometheus, as
+ * `forrest_metrics` returns it. Default: none. The file is replaced as a whole, and removed when the store is closed.
+ * "forrest top" shows it. If it cannot be written at first, opening fails; later failures are ignored.
+ *
+ * # Safety
+ * - `path` is null or ends with a zero byte.
+ */
+int32_t forrest_options_set_metrics_file(forrest_options *options,
+                                         const char *path);
 
 /**
  * Destroys an options object. Stores that were opened with it stay open. Null is ignored.

@@ -24,6 +24,7 @@
 //! | whole.rs | operations on a whole store: sync, verify, statistics |
 //! | change.rs, read.rs | changing and reading keys |
 //! | db.rs | opening, keyspaces, snapshots, closing |
+//! | callback.rs | functions of the program that a store calls |
 //! | options.rs | options for opening a store |
 //! | value.rs | values held for C, and memory passed to C |
 //! | handle.rs | handles: numbers that stand for the objects above |
@@ -34,6 +35,7 @@
 mod argument;
 pub mod backup;
 pub mod batch;
+pub mod callback;
 pub mod change;
 pub mod changes;
 pub mod code;

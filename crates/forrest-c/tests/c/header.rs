@@ -10,6 +10,7 @@ const HEADERS: &[(&str, &str, &[&str])] = &[
 const SOURCES: &[&str] = &[
     "code.rs",
     "failure.rs",
+    "callback.rs",
     "options.rs",
     "db.rs",
     "read.rs",
