@@ -42,11 +42,12 @@ use crate::readers::Readers;
 use crate::wal::group::{Device, Ended, Group};
 use crate::wanted::Wanted;
 use crate::work::{Call, Work};
+use crate::wrapped::Entry;
 use forrest_engine::spans::Spans;
 use forrest_index::Direction;
 use forrest_models::model;
 use loom::sync::Mutex;
-use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -631,7 +632,8 @@ impl Deleted {
     fn set(&self, sequence: u64, value: &[u8]) {
         self.steps.fetch_add(1, Ordering::Relaxed);
         let mut versions = self.versions.lock().expect("nobody panics with it");
-        *versions = self.wanted(|wanted| memtable::with_older(sequence, Some(value), &versions, wanted));
+        *versions =
+            self.wanted(|wanted| memtable::with_older(sequence, Entry::Value(value), &versions, wanted));
     }
 
     /// What a reader of the newest state finds, as `Memtable::get` does beside ranges.
@@ -641,7 +643,10 @@ impl Deleted {
         self.steps.fetch_add(1, Ordering::Relaxed);
         let versions = self.versions.lock().expect("nobody panics with it").clone();
         let (sequence, said) = read_at.see(&versions)?;
-        said.filter(|_| deleted.is_none_or(|deleted| deleted < sequence)).map(<[u8]>::to_vec)
+        if deleted.is_some_and(|deleted| deleted >= sequence) {
+            return None;
+        }
+        said.value(|| 0).map(<[u8]>::to_vec)
     }
 }
 
