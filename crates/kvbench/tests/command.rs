@@ -569,15 +569,16 @@ fn steps_that_write_are_judged() {
 static IS_ONE_CPU: std::sync::LazyLock<bool> =
     std::sync::LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2));
 
+/// The shares are above 100 %, which a machine that is busy itself cannot reach: the host may take time from any block.
 #[test]
 fn a_block_is_repeated_if_a_step_that_is_judged_was_disturbed() {
     let quiet = says("quiet.sh", "ns=100.0");
     let of = |name: &str, disturbed: &str| says_with(name, "ns=100.0", r#""insert_ns":5.0"#, disturbed);
-    let judged = of("disturbed-get.sh", r#"{"get_ns":50.0,"insert_ns":0.0}"#);
-    let other = of("disturbed-other.sh", r#"{"get_ns":0.0,"iterate_gb_per_s":50.0}"#);
-    let (code, out) = compare_if(&quiet, &judged, "10", &[]);
+    let judged = of("disturbed-get.sh", r#"{"get_ns":150.0,"insert_ns":0.0}"#);
+    let other = of("disturbed-other.sh", r#"{"get_ns":0.0,"iterate_gb_per_s":150.0}"#);
+    let (code, out) = compare_if(&quiet, &judged, "100", &[]);
     assert!(code == Some(5) && out.contains("too many"), "{code:?} {out}");
-    let (code, out) = compare_if(&quiet, &other, "10", &[]);
+    let (code, out) = compare_if(&quiet, &other, "100", &[]);
     assert!(code == Some(0) && !out.contains("repeated"), "{code:?} {out}");
 }
 
