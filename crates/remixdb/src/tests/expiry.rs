@@ -83,6 +83,7 @@ impl World {
         disk.set_now_ms(1000);
         let store = Handle::open_unattended(disk.clone(), &options).unwrap();
         let space = store.keyspace("default").unwrap();
+        assert_eq!(store.newest().now_ms(), 1000);
         World { disk, options, store, space, map: Map::new(), now_ms: 1000, snapshots: Vec::new() }
     }
 
@@ -94,10 +95,11 @@ impl World {
         self.space = self.store.keyspace("default").unwrap();
     }
 
-    /// The clock is set. The store's time does not go back.
+    /// The clock is set. The store's time does not go back, once the store has looked at the clock.
     fn set_clock(&mut self, ms: u64) {
         self.disk.set_now_ms(ms);
         self.now_ms = self.now_ms.max(ms);
+        assert_eq!(self.store.newest().now_ms(), self.now_ms);
     }
 
     fn set(&mut self, key: &[u8], value: &[u8], expires_ms: Option<u64>) {
@@ -182,6 +184,7 @@ impl World {
                 // A store that is opened again has the time of its clock.
                 self.set_clock(self.now_ms);
                 self.reopen();
+                self.set_clock(self.now_ms);
             }
             15 if random.below(3) == 0 => self.store.compact().unwrap(),
             _ => {}
