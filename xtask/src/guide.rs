@@ -5,7 +5,7 @@
 //!
 //! | block | what happens |
 //! |---|---|
-//! | `c`, `cpp`, `go`, `rust` | the program is saved under the file name with which its first line, a comment, begins (`/* trees.c: ...`, `// src/main.rs: ...`) |
+//! | `c`, `cpp`, `go`, `java`, `rust`, `xml` | the program is saved under the file name with which its first line, a comment, begins (`/* trees.c: ...`, `// src/main.rs: ...`, `<!-- pom.xml: ...`) |
 //! | `sh` | commands; all blocks of a page run in one shell |
 //! | `text` | what the `sh` block before it prints |
 //! | `cmake` | lines of the project that the step `install` builds |
@@ -29,6 +29,8 @@ use crate::workspace::{self, Workspace};
 const DIRECTORY: &str = "docs/guides";
 /// The guide that the step `go` follows, because not every machine has Go.
 pub(crate) const GO: &str = "docs/guides/go.md";
+/// The guide that the step `kafka` follows, because not every machine has Java and Maven.
+pub(crate) const KAFKA: &str = "docs/guides/kafka.md";
 
 /// A part of a guide that is in a block.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,7 +53,7 @@ const PRELUDE: &str = r#"set -eu
 trap 'echo "the command that failed: $BASH_COMMAND" >&2' ERR
 cargo() {
     case "$1" in
-    xtask) [[ "$*" == "xtask install "?(--libraries\ )"--prefix $HOME/.local" ]] ;;
+    xtask) [[ "$*" == "xtask java" || "$*" == "xtask install "?(--libraries\ )"--prefix $HOME/.local" ]] ;;
     *) command cargo "$@" ;;
     esac
 }
@@ -63,7 +65,7 @@ save() {
 }
 "#;
 
-/// Follows every page of `docs/guides` but [`GO`], each in an empty directory `home`.
+/// Follows every page of `docs/guides` but [`GO`] and [`KAFKA`], each in an empty directory `home`.
 pub(crate) fn follow_all(workspace: &Workspace, home: &Path, prefix: &Path) -> Result<(), String> {
     let told = |error: std::io::Error| format!("{DIRECTORY}: {error}");
     let mut pages = Vec::new();
@@ -73,7 +75,7 @@ pub(crate) fn follow_all(workspace: &Workspace, home: &Path, prefix: &Path) -> R
             pages.push(format!("{DIRECTORY}/{name}"));
         }
     }
-    pages.retain(|page| page != GO);
+    pages.retain(|page| page != GO && page != KAFKA);
     pages.sort();
     for page in &pages {
         follow(workspace, page, home, prefix)?;
@@ -156,7 +158,7 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>, String> {
         let text: String = body.iter().flat_map(|line| [line, "\n"]).collect();
         let head = body.first().copied().unwrap_or_default();
         blocks.push(match language {
-            "c" | "cpp" | "go" | "rust" => match file_named(head) {
+            "c" | "cpp" | "go" | "java" | "rust" | "xml" => match file_named(head) {
                 Some(file) => Block::Program { file, text },
                 None => return Err(format!("a program in {language} begins with {head:?}, not with a comment that has its file name")),
             },
@@ -172,7 +174,7 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>, String> {
 
 /// The file name at the beginning of a comment, which a colon ends. It leads nowhere but below the current directory.
 fn file_named(line: &str) -> Option<&str> {
-    let comment = ["/* ", "// "].iter().find_map(|mark| line.strip_prefix(mark))?;
+    let comment = ["/* ", "// ", "<!-- "].iter().find_map(|mark| line.strip_prefix(mark))?;
     let (file, _) = comment.split_once(':')?;
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-/".contains(letter);
     let is_inside = !file.starts_with('/') && file.split('/').all(|part| part != "..");

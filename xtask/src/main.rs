@@ -20,6 +20,7 @@ mod guide;
 mod histories;
 mod install;
 mod instructions;
+mod kafka;
 mod models;
 mod msrv;
 mod mutants;
@@ -119,6 +120,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[--libraries] --prefix DIR",
         does: "the commands, libraries, headers, manual pages and completions below DIR",
         run: install::install,
+    },
+    Command {
+        name: "java",
+        arguments: "",
+        does: "the native library of the Java packages, where Maven finds it",
+        run: kafka::java,
     },
     Command {
         name: "package",

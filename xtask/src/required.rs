@@ -64,6 +64,15 @@ pub(crate) const PYTHON: &[&str] = &[
 /// The Go modules: the package, and then the adapters, whose tests run those of other projects.
 pub(crate) const GO: &[&str] =
     &["go/go.mod", "go/ethdb/go.mod", "go/datastore/go.mod", "go/avalanche/go.mod", "go/raft/go.mod"];
+/// The Java packages, and the tests that run Kafka's own.
+pub(crate) const JAVA: &[&str] = &[
+    "java/pom.xml",
+    "java/forrest/src/test/java/forrest/StoreTest.java",
+    "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/ForrestKeyValueStoreTest.java",
+    "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/ForrestSessionStoreTest.java",
+    "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/ForrestWindowStoreTest.java",
+    "java/kafka/src/test/java/forrest/kafka/StateStoreTest.java",
+];
 /// Random operations against a model, on the index and on the library: what `portable` runs beside unit tests.
 pub(crate) const MODELS: &[&str] =
     &["crates/forrest-index/tests/model.rs", "crates/forrest/tests/it/model.rs"];
@@ -123,8 +132,9 @@ mod tests {
             PROCESS_CONFIG,
             DEBUG_CONFIG,
         ];
-        let lists =
-            [&files, &CMAKE[..], MODELS, MODULE, PYTHON, GO, EXAMPLES_C, GUIDES_C].into_iter().flatten();
+        let lists = [&files, &CMAKE[..], MODELS, MODULE, PYTHON, GO, JAVA, EXAMPLES_C, GUIDES_C]
+            .into_iter()
+            .flatten();
         for path in lists.chain(LOOM.iter().map(|loom| &loom.file)) {
             assert_eq!(demand(&workspace, path), Ok(()));
         }

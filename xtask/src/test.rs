@@ -7,8 +7,8 @@ use crate::foreign::{TESTS, with_foreign};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{
-    Failure, docs, engine, go, histories, install, instructions, models, msrv, mutants, packages, page,
-    portable, python, races, required, setup, soak, tidy, vm,
+    Failure, docs, engine, go, histories, install, instructions, kafka, models, msrv, mutants, packages,
+    page, portable, python, races, required, setup, soak, tidy, vm,
 };
 
 const STEPS: &[Step] = &[
@@ -39,6 +39,11 @@ const STEPS: &[Step] = &[
         name: "go",
         does: "the Go modules: their tests, other projects' tests of them, the guide",
         run: go::step,
+    },
+    Step {
+        name: "kafka",
+        does: "the Java packages: their tests, Kafka's tests of state stores, the guide",
+        run: kafka::step,
     },
     Step { name: "loom", does: "models of the lock-free protocols", run: models::loom },
     Step {

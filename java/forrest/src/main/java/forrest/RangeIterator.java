@@ -1,0 +1,84 @@
+package forrest;
+
+import java.nio.ByteBuffer;
+import java.util.Iterator;
+import java.util.NoSuchElementException;
+
+/**
+ * The pairs of a range. It fetches them in pages, each larger than the one before, so that one call into the library
+ * brings many. It is for one thread at a time, and is closed after use; closing the store or snapshot closes it too.
+ *
+ * <p>Of a store that changes meanwhile it returns each key that exists throughout exactly once, and may or may not
+ * return others. Of a snapshot it returns exactly what was there.
+ */
+public final class RangeIterator implements Iterator<Entry>, AutoCloseable {
+    private static final int PAGE_FIRST = 2 << 10;
+    private static final int PAGE_GROWTH = 4;
+    private static final int PAGE_MAX = 256 << 10;
+
+    private ByteBuffer page;
+    private int pageBytes = PAGE_FIRST;
+    /** The handle of what follows the page, 0 at the end. */
+    private long rest;
+    private boolean isClosed;
+
+    RangeIterator(long view, byte[] from, byte[] to, int flags) {
+        turn(Native.range(view, from, to, flags, pageBytes));
+    }
+
+    private void turn(byte[] bytes) {
+        page = ByteBuffer.wrap(bytes);
+        rest = page.getLong();
+        pageBytes = Math.min(pageBytes * PAGE_GROWTH, PAGE_MAX);
+    }
+
+    /**
+     * Whether a pair follows.
+     *
+     * @throws IllegalStateException if the iterator, the store or the snapshot is closed
+     * @throws ForrestException if it cannot be read
+     */
+    @Override
+    public boolean hasNext() {
+        if (isClosed) {
+            throw new IllegalStateException("the iterator is closed");
+        }
+        while (!page.hasRemaining() && rest != 0) {
+            turn(Native.page(rest, pageBytes));
+        }
+        return page.hasRemaining();
+    }
+
+    /** The next pair. Fails as {@link #hasNext()} does. */
+    @Override
+    public Entry next() {
+        if (!hasNext()) {
+            throw new NoSuchElementException("the range has ended");
+        }
+        byte[] key = new byte[page.getInt()];
+        byte[] value = new byte[page.getInt()];
+        page.get(key).get(value);
+        return new Entry(key, value);
+    }
+
+    /** The key of the next pair, which stays the next. Fails as {@link #next()} does. */
+    public byte[] peekKey() {
+        if (!hasNext()) {
+            throw new NoSuchElementException("the range has ended");
+        }
+        byte[] key = new byte[page.getInt(page.position())];
+        page.get(page.position() + 8, key);
+        return key;
+    }
+
+    /** Releases what the iterator holds. Calling it again does nothing. */
+    @Override
+    public void close() {
+        if (!isClosed) {
+            isClosed = true;
+            if (rest != 0) {
+                Native.closeRange(rest);
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+package forrest.kafka;
+
+import forrest.WriteBatch;
+import forrest.kafka.SegmentIterator.Opener;
+import forrest.kafka.SegmentIterator.Request;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.Objects;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.internals.SessionWindow;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.SessionStore;
+
+/** A session store. Ranges are in the order of segments, then keys, then ends and starts of sessions, both ways. */
+public final class ForrestSessionStore extends SegmentedStore implements SessionStore<Bytes, byte[]> {
+    /** Bytes of a key of the changelog after the record's key: end, start. */
+    private static final int SUFFIX = 16;
+
+    ForrestSessionStore(String name, long retention, long interval) {
+        super(name, "session store 1", retention, interval);
+    }
+
+    @Override
+    public void put(Windowed<Bytes> session, byte[] aggregate) {
+        Objects.requireNonNull(session, "key cannot be null");
+        byte[] key = of(session.key());
+        long end = session.window().end();
+        synchronized (lock) {
+            if (isKept(end)) {
+                byte[] at = SegmentKeys.session(segment(end), key, end, session.window().start());
+                call(() -> {
+                    if (aggregate == null) {
+                        data.delete(at);
+                    } else {
+                        data.put(at, aggregate);
+                    }
+                    return null;
+                });
+                drop();
+            } else {
+                expire();
+            }
+            moved();
+        }
+    }
+
+    @Override
+    public void remove(Windowed<Bytes> session) {
+        put(session, null);
+    }
+
+    @Override
+    void restore(WriteBatch batch, ConsumerRecord<byte[], byte[]> record) {
+        byte[] bytes = record.key();
+        ByteBuffer numbers = ByteBuffer.wrap(bytes, bytes.length - SUFFIX, SUFFIX);
+        long end = numbers.getLong();
+        long start = numbers.getLong();
+        if (!isKept(end)) {
+            return;
+        }
+        byte[] at = SegmentKeys.session(segment(end), Arrays.copyOf(bytes, bytes.length - SUFFIX), end, start);
+        if (record.value() == null) {
+            batch.delete(data, at);
+        } else {
+            batch.put(data, at, record.value());
+        }
+    }
+
+    @Override
+    public byte[] fetchSession(Bytes key, long start, long end) {
+        byte[] bytes = of(key);
+        if (end < liveFrom()) {
+            return null;
+        }
+        return call(() -> data.get(SegmentKeys.session(segment(end), bytes, end, start)));
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(long earliestEnd, long latestEnd) {
+        Opener opener = (segment, low, high) -> scan(segment, null, null, true);
+        return read(earliestEnd, latestEnd, Long.MAX_VALUE, true, opener);
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(Bytes key, long earliestEnd, long latestStart) {
+        return ofKey(key, earliestEnd, latestStart, true);
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFindSessions(
+            Bytes key, long earliestEnd, long latestStart) {
+        return ofKey(key, earliestEnd, latestStart, false);
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(
+            Bytes from, Bytes to, long earliestEnd, long latestStart) {
+        return between(from, to, earliestEnd, latestStart, true);
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFindSessions(
+            Bytes from, Bytes to, long earliestEnd, long latestStart) {
+        return between(from, to, earliestEnd, latestStart, false);
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> fetch(Bytes key) {
+        return ofKey(key, 0, Long.MAX_VALUE, true);
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFetch(Bytes key) {
+        return ofKey(key, 0, Long.MAX_VALUE, false);
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> fetch(Bytes from, Bytes to) {
+        return between(from, to, 0, Long.MAX_VALUE, true);
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFetch(Bytes from, Bytes to) {
+        return between(from, to, 0, Long.MAX_VALUE, false);
+    }
+
+    private KeyValueIterator<Windowed<Bytes>, byte[]> ofKey(
+            Bytes key, long earliestEnd, long latestStart, boolean isForward) {
+        byte[] bytes = of(key);
+        Opener opener = (segment, low, high) -> {
+            byte[] from = SegmentKeys.session(segment, bytes, low, 0);
+            byte[] to = SegmentKeys.session(segment, bytes, high, Long.MAX_VALUE);
+            return call(() -> isForward ? data.rangeClosed(from, to) : data.reverseClosed(from, to));
+        };
+        return read(earliestEnd, Long.MAX_VALUE, latestStart, isForward, opener);
+    }
+
+    private KeyValueIterator<Windowed<Bytes>, byte[]> between(
+            Bytes from, Bytes to, long earliestEnd, long latestStart, boolean isForward) {
+        if (KeyRanges.isEmpty(from, to)) {
+            return KeyRanges.none();
+        }
+        Opener opener = (segment, low, high) -> scan(segment, from, to, isForward);
+        return read(earliestEnd, Long.MAX_VALUE, latestStart, isForward, opener);
+    }
+
+    private KeyValueIterator<Windowed<Bytes>, byte[]> read(
+            long earliestEnd, long latestEnd, long latestStart, boolean isForward, Opener opener) {
+        return new SegmentIterator<>(
+                this,
+                new Request<>(
+                        earliestEnd,
+                        latestEnd,
+                        isForward,
+                        opener,
+                        SegmentKeys::sessionEnd,
+                        at -> SegmentKeys.sessionStart(at) <= latestStart,
+                        ForrestSessionStore::windowed));
+    }
+
+    private static Windowed<Bytes> windowed(byte[] at) {
+        SessionWindow window = new SessionWindow(SegmentKeys.sessionStart(at), SegmentKeys.sessionEnd(at));
+        return new Windowed<>(SegmentKeys.keyOfSession(at), window);
+    }
+}

@@ -1,0 +1,199 @@
+package forrest.kafka;
+
+import forrest.WriteBatch;
+import forrest.kafka.SegmentIterator.Opener;
+import forrest.kafka.SegmentIterator.Request;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.function.Function;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.internals.TimeWindow;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.TimestampedBytesStore;
+import org.apache.kafka.streams.state.WindowStore;
+import org.apache.kafka.streams.state.WindowStoreIterator;
+
+/**
+ * A window store. Ranges are in the order of segments, then keys, then windows, both ways.
+ */
+public class ForrestWindowStore extends SegmentedStore implements WindowStore<Bytes, byte[]> {
+    /** Bytes of a key of the changelog after the record's key: start, sequence number. */
+    private static final int SUFFIX = 12;
+
+    private final long windowSize;
+    private final boolean retainDuplicates;
+    private int sequence;
+
+    ForrestWindowStore(String name, long retention, long interval, long windowSize, boolean retainDuplicates) {
+        this(name, "window store 1", retention, interval, windowSize, retainDuplicates);
+    }
+
+    private ForrestWindowStore(
+            String name, String kind, long retention, long interval, long windowSize, boolean retainDuplicates) {
+        super(name, kind, retention, interval);
+        this.windowSize = windowSize;
+        this.retainDuplicates = retainDuplicates;
+    }
+
+    /** The same, with values that begin with a timestamp. */
+    static final class Timestamped extends ForrestWindowStore implements TimestampedBytesStore {
+        Timestamped(String name, long retention, long interval, long windowSize, boolean retainDuplicates) {
+            super(name, "timestamped window store 1", retention, interval, windowSize, retainDuplicates);
+        }
+    }
+
+    @Override
+    public void put(Bytes key, byte[] value, long windowStart) {
+        byte[] bytes = of(key);
+        if (value == null && retainDuplicates) {
+            // There is nothing that it would delete.
+            return;
+        }
+        synchronized (lock) {
+            if (isKept(windowStart)) {
+                if (retainDuplicates) {
+                    sequence = (sequence + 1) & Integer.MAX_VALUE;
+                }
+                byte[] at = SegmentKeys.window(segment(windowStart), bytes, windowStart, sequence);
+                call(() -> {
+                    if (value == null) {
+                        data.delete(at);
+                    } else {
+                        data.put(at, value);
+                    }
+                    return null;
+                });
+                drop();
+            } else {
+                expire();
+            }
+            moved();
+        }
+    }
+
+    @Override
+    void restore(WriteBatch batch, ConsumerRecord<byte[], byte[]> record) {
+        byte[] bytes = record.key();
+        ByteBuffer numbers = ByteBuffer.wrap(bytes, bytes.length - SUFFIX, SUFFIX);
+        long start = numbers.getLong();
+        int number = numbers.getInt();
+        if (!isKept(start)) {
+            return;
+        }
+        sequence = Math.max(sequence, number);
+        byte[] key = Arrays.copyOf(bytes, bytes.length - SUFFIX);
+        byte[] at = SegmentKeys.window(segment(start), key, start, number);
+        if (record.value() == null) {
+            batch.delete(data, at);
+        } else {
+            batch.put(data, at, record.value());
+        }
+    }
+
+    @Override
+    public byte[] fetch(Bytes key, long time) {
+        byte[] bytes = of(key);
+        if (time < liveFrom() || time > streamTime) {
+            return null;
+        }
+        return call(() -> data.get(SegmentKeys.window(segment(time), bytes, time, sequence)));
+    }
+
+    @Override
+    public WindowStoreIterator<byte[]> fetch(Bytes key, long from, long to) {
+        return windows(key, from, to, true);
+    }
+
+    @Override
+    public WindowStoreIterator<byte[]> backwardFetch(Bytes key, long from, long to) {
+        return windows(key, from, to, false);
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> fetch(Bytes from, Bytes to, long timeFrom, long timeTo) {
+        return between(from, to, timeFrom, timeTo, true);
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFetch(
+            Bytes from, Bytes to, long timeFrom, long timeTo) {
+        return between(from, to, timeFrom, timeTo, false);
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> fetchAll(long timeFrom, long timeTo) {
+        return between(null, null, timeFrom, timeTo, true);
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFetchAll(long timeFrom, long timeTo) {
+        return between(null, null, timeFrom, timeTo, false);
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> all() {
+        return between(null, null, 0, Long.MAX_VALUE, true);
+    }
+
+    @Override
+    public KeyValueIterator<Windowed<Bytes>, byte[]> backwardAll() {
+        return between(null, null, 0, Long.MAX_VALUE, false);
+    }
+
+    private WindowStoreIterator<byte[]> windows(Bytes key, long timeFrom, long timeTo, boolean isForward) {
+        byte[] bytes = of(key);
+        Opener opener = (segment, low, high) -> {
+            byte[] from = SegmentKeys.window(segment, bytes, low, 0);
+            byte[] to = SegmentKeys.window(segment, bytes, high, Integer.MAX_VALUE);
+            return call(() -> isForward ? data.rangeClosed(from, to) : data.reverseClosed(from, to));
+        };
+        return new Windows(read(timeFrom, timeTo, isForward, opener, SegmentKeys::start));
+    }
+
+    private KeyValueIterator<Windowed<Bytes>, byte[]> between(
+            Bytes from, Bytes to, long timeFrom, long timeTo, boolean isForward) {
+        if (KeyRanges.isEmpty(from, to)) {
+            return KeyRanges.none();
+        }
+        Opener opener = (segment, low, high) -> scan(segment, from, to, isForward);
+        return read(timeFrom, timeTo, isForward, opener, this::windowed);
+    }
+
+    private <K> KeyValueIterator<K, byte[]> read(
+            long from, long to, boolean isForward, Opener opener, Function<byte[], K> key) {
+        return new SegmentIterator<>(
+                this, new Request<>(from, to, isForward, opener, SegmentKeys::start, at -> true, key));
+    }
+
+    private Windowed<Bytes> windowed(byte[] at) {
+        long start = SegmentKeys.start(at);
+        long end = start + windowSize;
+        return new Windowed<>(SegmentKeys.keyOfWindow(at), new TimeWindow(start, end < 0 ? Long.MAX_VALUE : end));
+    }
+
+    /** Windows of one key. */
+    private record Windows(KeyValueIterator<Long, byte[]> windows) implements WindowStoreIterator<byte[]> {
+        @Override
+        public boolean hasNext() {
+            return windows.hasNext();
+        }
+
+        @Override
+        public KeyValue<Long, byte[]> next() {
+            return windows.next();
+        }
+
+        @Override
+        public Long peekNextKey() {
+            return windows.peekNextKey();
+        }
+
+        @Override
+        public void close() {
+            windows.close();
+        }
+    }
+}

@@ -1,0 +1,46 @@
+package forrest.kafka;
+
+import forrest.Entry;
+import forrest.RangeIterator;
+import java.util.NoSuchElementException;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.state.KeyValueIterator;
+
+/** The pairs of a range of a store. */
+final class Pairs implements KeyValueIterator<Bytes, byte[]> {
+    private final StateStoreBase store;
+    private final RangeIterator range;
+
+    Pairs(StateStoreBase store, RangeIterator range) {
+        this.store = store;
+        this.range = range;
+    }
+
+    @Override
+    public boolean hasNext() {
+        return store.call(range::hasNext);
+    }
+
+    @Override
+    public KeyValue<Bytes, byte[]> next() {
+        if (!hasNext()) {
+            throw new NoSuchElementException();
+        }
+        Entry entry = range.next();
+        return KeyValue.pair(Bytes.wrap(entry.key()), entry.value());
+    }
+
+    @Override
+    public Bytes peekNextKey() {
+        if (!hasNext()) {
+            throw new NoSuchElementException();
+        }
+        return Bytes.wrap(range.peekKey());
+    }
+
+    @Override
+    public void close() {
+        range.close();
+    }
+}

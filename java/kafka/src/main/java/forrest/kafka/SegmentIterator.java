@@ -1,0 +1,130 @@
+package forrest.kafka;
+
+import forrest.Entry;
+import forrest.RangeIterator;
+import java.util.NoSuchElementException;
+import java.util.function.Function;
+import java.util.function.Predicate;
+import java.util.function.ToLongFunction;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.state.KeyValueIterator;
+
+/**
+ * The records of several segments, one after the other. It begins when the first one is asked for. Of a
+ * closed store it has none.
+ *
+ * @param <K> what the keys are turned into
+ */
+final class SegmentIterator<K> implements KeyValueIterator<K, byte[]> {
+    private final SegmentedStore store;
+    private final Request<K> request;
+    /** Records from this time to that one. */
+    private long low;
+
+    private long high;
+    private long segment;
+    private RangeIterator range;
+    private Entry next;
+    private boolean isClosed;
+
+    /** Opens the range of a segment that may have records of these times. */
+    interface Opener {
+        RangeIterator open(long segment, long low, long high);
+    }
+
+    /**
+     * What is asked for.
+     *
+     * @param from the lowest time
+     * @param to the highest time
+     * @param isForward whether segments are read from the oldest on
+     * @param opener opens the ranges
+     * @param time the time in a key
+     * @param has whether a key is asked for, beside its time
+     * @param key turns keys
+     * @param <K> into this
+     */
+    record Request<K>(
+            long from,
+            long to,
+            boolean isForward,
+            Opener opener,
+            ToLongFunction<byte[]> time,
+            Predicate<byte[]> has,
+            Function<byte[], K> key) {}
+
+    SegmentIterator(SegmentedStore store, Request<K> request) {
+        this.store = store;
+        this.request = request;
+    }
+
+    private void begin() {
+        low = Math.max(request.from, store.liveFrom());
+        high = Math.min(request.to, store.streamTime);
+        if (low > high) {
+            isClosed = true;
+            return;
+        }
+        segment = store.segment(request.isForward ? low : high);
+        range = request.opener.open(segment, low, high);
+    }
+
+    @Override
+    public boolean hasNext() {
+        if (isClosed || !store.isOpen()) {
+            return false;
+        }
+        if (range == null) {
+            begin();
+        }
+        while (!isClosed && next == null) {
+            if (!store.call(range::hasNext)) {
+                turn();
+                continue;
+            }
+            Entry entry = range.next();
+            long time = request.time.applyAsLong(entry.key());
+            if (time >= low && time <= high && request.has.test(entry.key())) {
+                next = entry;
+            }
+        }
+        return !isClosed;
+    }
+
+    /** Goes to the next segment. */
+    private void turn() {
+        range.close();
+        if (segment == store.segment(request.isForward ? high : low)) {
+            isClosed = true;
+            return;
+        }
+        segment += request.isForward ? 1 : -1;
+        range = request.opener.open(segment, low, high);
+    }
+
+    @Override
+    public KeyValue<K, byte[]> next() {
+        K current = peekNextKey();
+        byte[] value = next.value();
+        next = null;
+        return KeyValue.pair(current, value);
+    }
+
+    @Override
+    public K peekNextKey() {
+        if (!hasNext()) {
+            throw new NoSuchElementException();
+        }
+        return request.key.apply(next.key());
+    }
+
+    @Override
+    public void close() {
+        if (!isClosed) {
+            isClosed = true;
+            if (range != null) {
+                range.close();
+            }
+        }
+    }
+}

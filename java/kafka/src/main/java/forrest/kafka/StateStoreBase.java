@@ -1,0 +1,364 @@
+package forrest.kafka;
+
+import forrest.Durability;
+import forrest.ForrestException;
+import forrest.Keyspace;
+import forrest.Store;
+import forrest.WriteBatch;
+import java.io.File;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.function.Supplier;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.errors.InvalidStateStoreException;
+import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.streams.errors.TaskCorruptedException;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.processor.StateStoreContext;
+import org.apache.kafka.streams.processor.internals.ChangelogRecordDeserializationHelper;
+import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
+import org.apache.kafka.streams.query.Position;
+import org.apache.kafka.streams.query.PositionBound;
+import org.apache.kafka.streams.query.Query;
+import org.apache.kafka.streams.query.QueryConfig;
+import org.apache.kafka.streams.query.QueryResult;
+import org.apache.kafka.streams.state.internals.StoreQueryUtils;
+
+/**
+ * What all state stores share: the directory, opening and closing, offsets, positions, restoring, and exceptions.
+ *
+ * <p>A store is a Forrest store in {@code STATE_DIRECTORY/forrest/NAME}. Records are in its default keyspace. The
+ * keyspace {@code kafka} has what Kafka Streams needs to know about them:
+ *
+ * <pre>
+ * kind                    the kind of store and the version of its keys, as text
+ * status                  "open" while a process has it open, "closed" otherwise
+ * position                the position, a line "TOPIC PARTITION OFFSET" for each partition
+ * time                    the highest timestamp seen, 8 bytes; of stores that drop old records
+ * offset/TOPIC/PARTITION  the committed offset of the changelog, 8 bytes
+ * </pre>
+ *
+ * <p>Changes are applied in memory and written out in order. A commit writes offsets and position after them in the
+ * same log. So whatever a crash takes, what is left has all records up to its offset, and Kafka Streams restores the
+ * rest. Under exactly-once it may have more, which Kafka Streams does not allow; then opening fails with {@link
+ * TaskCorruptedException}, and Kafka Streams restores the store from its changelog, as it does with RocksDB's.
+ */
+abstract class StateStoreBase implements StateStore {
+    /** The directory of stores in that of a task. */
+    static final String DIRECTORY = "forrest";
+
+    private static final String META = "kafka";
+    private static final byte[] KIND = bytes("kind");
+    private static final byte[] STATUS = bytes("status");
+    private static final byte[] OPEN = bytes("open");
+    private static final byte[] CLOSED = bytes("closed");
+    private static final byte[] POSITION = bytes("position");
+    private static final byte[] TIME = bytes("time");
+    /** A restore writes a batch when it has this many bytes. */
+    private static final int RESTORE_BYTES = 4 << 20;
+    /** Internal setting of Kafka Streams: whether changelogs carry positions. */
+    private static final String CONSISTENCY = "__iq.consistency.offset.vector.enabled__";
+
+    /** Guards the position and what is changed with it. */
+    final Object lock;
+
+    /** The highest timestamp that was seen, or -1. Written under {@link #lock}. */
+    volatile long streamTime = -1;
+
+    StateStoreContext context;
+    Keyspace data;
+
+    private final String name;
+    private final String kind;
+    private final Position position = Position.emptyPosition();
+    private File directory;
+    private volatile Store store;
+    private Keyspace meta;
+    private boolean isConsistent;
+    private volatile boolean isOpen;
+
+    StateStoreBase(String name, String kind) {
+        this.name = Objects.requireNonNull(name, "name");
+        this.kind = kind;
+        // Kafka's queries lock the position.
+        this.lock = position;
+    }
+
+    /** Adds a record of the changelog to a batch. */
+    abstract void restore(WriteBatch batch, ConsumerRecord<byte[], byte[]> record);
+
+    /** Called under the lock before records are restored. */
+    void restores() {}
+
+    /** Called under the lock after records were restored. */
+    void restored() {}
+
+    @Override
+    public String name() {
+        return name;
+    }
+
+    @Override
+    public boolean persistent() {
+        return true;
+    }
+
+    @Override
+    public boolean isOpen() {
+        return isOpen;
+    }
+
+    @Override
+    @SuppressWarnings("deprecation")
+    public boolean managesOffsets() {
+        return true;
+    }
+
+    @Override
+    public void init(StateStoreContext context, StateStore root) {
+        this.context = context;
+        this.isConsistent = isTrue(context.appConfigs().get(CONSISTENCY));
+        directory = new File(new File(context.stateDir(), DIRECTORY), name);
+        if (opensAt(directory)) {
+            open();
+        }
+        isOpen = true;
+        if (root != null) {
+            context.register(root, (RecordBatchingStateRestoreCallback) this::restoreBatch);
+        }
+        StoreMetrics.register(context, name, () -> isOpen ? store : null);
+    }
+
+    private static boolean isTrue(Object setting) {
+        return setting != null && Boolean.parseBoolean(setting.toString());
+    }
+
+    private void open() {
+        try {
+            Files.createDirectories(directory.toPath().getParent());
+        } catch (IOException e) {
+            throw new ProcessorStateException("the directory of store " + name + " cannot be made", e);
+        }
+        try {
+            Store opened = MemoryBudget.open(context.appConfigs(), directory.getAbsolutePath());
+            try {
+                meta = opened.keyspace(META);
+                data = opened.keyspace();
+                check(opened);
+            } catch (RuntimeException e) {
+                MemoryBudget.close(opened);
+                throw e;
+            }
+            store = opened;
+        } catch (ForrestException e) {
+            throw failed("opened", e);
+        }
+    }
+
+    /** Opens a store again that was closed. */
+    final void reopen() {
+        isOpen = true;
+    }
+
+    /** Whether the store is opened at once. Otherwise it is opened, and made, when it is first used. */
+    boolean opensAt(File directory) {
+        return true;
+    }
+
+    /** Checks what the store has, and notes that it is open. */
+    private void check(Store opened) {
+        byte[] found = meta.get(KIND);
+        if (found != null && !Arrays.equals(found, bytes(kind))) {
+            throw new ProcessorStateException("store " + name + " in " + context.stateDir() + " is a "
+                    + new String(found, StandardCharsets.UTF_8) + ", and the topology wants a " + kind
+                    + "; delete the directory to restore the store from its changelog");
+        }
+        Object guarantee = context.appConfigs().get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG);
+        boolean isExactlyOnce = StreamsConfig.EXACTLY_ONCE_V2.equals(guarantee);
+        if (isExactlyOnce && Arrays.equals(meta.get(STATUS), OPEN)) {
+            throw new TaskCorruptedException(Set.of(context.taskId()));
+        }
+        readPosition(meta.get(POSITION));
+        byte[] time = meta.get(TIME);
+        streamTime = Math.max(streamTime, time == null ? -1 : ByteBuffer.wrap(time).getLong());
+        opened.write(new WriteBatch().put(meta, KIND, bytes(kind)).put(meta, STATUS, OPEN), Durability.BUFFERED);
+    }
+
+    @Override
+    @SuppressWarnings("deprecation")
+    public void flush() {
+        // A commit writes out.
+    }
+
+    @Override
+    public void commit(Map<TopicPartition, Long> offsets) {
+        synchronized (lock) {
+            WriteBatch batch = call(this::committed);
+            offsets.forEach((partition, offset) -> {
+                if (offset == null) {
+                    batch.delete(meta, offsetKey(partition));
+                } else {
+                    batch.put(meta, offsetKey(partition), number(offset));
+                }
+            });
+            call(() -> {
+                store.write(batch, Durability.BUFFERED);
+                return null;
+            });
+        }
+    }
+
+    /** A batch with position and time. */
+    private WriteBatch committed() {
+        StringBuilder lines = new StringBuilder();
+        for (String topic : position.getTopics()) {
+            position.getPartitionPositions(topic).forEach((partition, offset) -> lines.append(topic)
+                    .append(' ')
+                    .append(partition)
+                    .append(' ')
+                    .append(offset)
+                    .append('\n'));
+        }
+        return new WriteBatch().put(meta, POSITION, bytes(lines.toString())).put(meta, TIME, number(streamTime));
+    }
+
+    private void readPosition(byte[] lines) {
+        if (lines == null) {
+            return;
+        }
+        Map<String, Map<Integer, Long>> found = new HashMap<>();
+        for (String line : new String(lines, StandardCharsets.UTF_8).split("\n")) {
+            String[] words = line.split(" ");
+            if (words.length == 3) {
+                found.computeIfAbsent(words[0], topic -> new HashMap<>())
+                        .put(Integer.valueOf(words[1]), Long.valueOf(words[2]));
+            }
+        }
+        position.merge(Position.fromMap(found));
+    }
+
+    @Override
+    public Long committedOffset(TopicPartition partition) {
+        byte[] offset = call(() -> meta.get(offsetKey(partition)));
+        return offset == null ? null : ByteBuffer.wrap(offset).getLong();
+    }
+
+    @Override
+    public void close() {
+        synchronized (lock) {
+            if (!isOpen) {
+                return;
+            }
+            isOpen = false;
+            if (store == null) {
+                return;
+            }
+            try {
+                store.write(committed().put(meta, STATUS, CLOSED), Durability.BUFFERED);
+            } catch (ForrestException e) {
+                throw failed("closed", e);
+            } finally {
+                MemoryBudget.close(store);
+                store = null;
+            }
+        }
+    }
+
+    @Override
+    public Position getPosition() {
+        return position;
+    }
+
+    @Override
+    public <R> QueryResult<R> query(Query<R> query, PositionBound bound, QueryConfig config) {
+        return StoreQueryUtils.handleBasicQueries(query, bound, config, this, position, context);
+    }
+
+    /** Changes the position by the record that is being processed, under the lock. */
+    final void moved() {
+        StoreQueryUtils.updatePosition(position, context);
+    }
+
+    /** Applies a batch, all of it or nothing. */
+    final void write(WriteBatch batch) {
+        call(() -> {
+            store.write(batch);
+            return null;
+        });
+    }
+
+    private void restoreBatch(Collection<ConsumerRecord<byte[], byte[]>> records) {
+        synchronized (lock) {
+            restores();
+            WriteBatch batch = call(WriteBatch::new);
+            for (ConsumerRecord<byte[], byte[]> record : records) {
+                ChangelogRecordDeserializationHelper.applyChecksAndUpdatePosition(record, isConsistent, position);
+                restore(batch, record);
+                if (batch.bytes() > RESTORE_BYTES) {
+                    write(batch);
+                    batch.clear();
+                }
+            }
+            write(batch);
+            restored();
+        }
+    }
+
+    /** Calls the store. What fails, fails with the exceptions that Kafka Streams expects. */
+    final <R> R call(Supplier<R> call) {
+        checkOpen();
+        if (store == null) {
+            synchronized (lock) {
+                checkOpen();
+                if (store == null) {
+                    open();
+                }
+            }
+        }
+        try {
+            return call.get();
+        } catch (IllegalStateException e) {
+            throw closed(e);
+        } catch (ForrestException e) {
+            throw failed("used", e);
+        }
+    }
+
+    /** Throws if the store is closed. */
+    final void checkOpen() {
+        if (!isOpen) {
+            throw closed(null);
+        }
+    }
+
+    private InvalidStateStoreException closed(Throwable cause) {
+        return new InvalidStateStoreException("Store " + name + " is currently closed", cause);
+    }
+
+    private ProcessorStateException failed(String what, ForrestException cause) {
+        return new ProcessorStateException(
+                "store " + name + " in " + context.stateDir() + " cannot be " + what + ": " + cause.getMessage(), cause);
+    }
+
+    private static byte[] offsetKey(TopicPartition partition) {
+        return bytes("offset/" + partition.topic() + "/" + partition.partition());
+    }
+
+    static byte[] number(long number) {
+        return ByteBuffer.allocate(8).putLong(number).array();
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+}

@@ -1,0 +1,2 @@
+/** State stores of Kafka Streams over Forrest. */
+package forrest.kafka;

@@ -1,0 +1,237 @@
+package forrest.kafka;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import forrest.Durability;
+import forrest.Store;
+import forrest.WriteBatch;
+import java.io.File;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Random;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.errors.InvalidStateStoreException;
+import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.streams.errors.TaskCorruptedException;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.test.InternalMockProcessorContext;
+import org.apache.kafka.test.StreamsTestUtils;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What Kafka's tests of stores leave out: offsets, what a crash leaves, other directories, the budget, one line. */
+class StateStoreTest {
+    private static final TopicPartition CHANGELOG = new TopicPartition("changelog", 3);
+
+    @TempDir
+    File directory;
+
+    private static Bytes bytes(String text) {
+        return Bytes.wrap(text.getBytes(StandardCharsets.UTF_8));
+    }
+
+    private <S extends StateStore> S open(S store, String guarantee) {
+        Properties settings = StreamsTestUtils.getStreamsConfig(Serdes.ByteArray(), Serdes.ByteArray());
+        settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee);
+        store.init(new InternalMockProcessorContext<>(directory, new StreamsConfig(settings)), store);
+        return store;
+    }
+
+    private KeyValueStore<Bytes, byte[]> open() {
+        return open(ForrestStores.keyValueStore("store").get(), StreamsConfig.AT_LEAST_ONCE);
+    }
+
+    @Test
+    @SuppressWarnings("deprecation")
+    void offsetsAndRecordsStay() {
+        KeyValueStore<Bytes, byte[]> store = open();
+        assertTrue(store.managesOffsets());
+        assertTrue(store.persistent());
+        assertNull(store.committedOffset(CHANGELOG));
+        store.put(bytes("oak"), bytes("1").get());
+        store.commit(Map.of(CHANGELOG, 17L));
+        store.close();
+        assertFalse(store.isOpen());
+        KeyValueStore<Bytes, byte[]> again = open();
+        assertEquals(17, again.committedOffset(CHANGELOG));
+        assertArrayEquals(bytes("1").get(), again.get(bytes("oak")));
+        again.close();
+        again.close();
+    }
+
+    @Test
+    void aClosedStoreThrows() {
+        KeyValueStore<Bytes, byte[]> store = open();
+        store.put(bytes("oak"), bytes("1").get());
+        KeyValueIterator<Bytes, byte[]> range = store.all();
+        store.close();
+        assertThrows(InvalidStateStoreException.class, () -> store.get(bytes("oak")));
+        assertThrows(InvalidStateStoreException.class, () -> store.put(bytes("oak"), null));
+        assertThrows(InvalidStateStoreException.class, store::all);
+        assertThrows(InvalidStateStoreException.class, range::hasNext);
+        range.close();
+    }
+
+    @Test
+    void aBatchIsAppliedAsAWhole() {
+        KeyValueStore<Bytes, byte[]> store = open();
+        List<KeyValue<Bytes, byte[]>> batch = new ArrayList<>();
+        batch.add(KeyValue.pair(bytes("oak"), bytes("1").get()));
+        batch.add(KeyValue.pair(Bytes.wrap(new byte[1 << 16]), bytes("1").get()));
+        assertThrows(ProcessorStateException.class, () -> store.putAll(batch));
+        assertNull(store.get(bytes("oak")));
+        store.close();
+    }
+
+    /** Marks the store as a process that died while it had it open. */
+    private void died() {
+        String path = new File(new File(directory, StateStoreBase.DIRECTORY), "store").getPath();
+        try (Store store = Store.open(path)) {
+            WriteBatch batch = new WriteBatch();
+            batch.put(store.keyspace("kafka"), bytes("status").get(), bytes("open").get());
+            store.write(batch, Durability.BUFFERED);
+        }
+    }
+
+    @Test
+    void afterACrashExactlyOnceRestoresAndAtLeastOnceGoesOn() {
+        open().close();
+        died();
+        open().close();
+        died();
+        assertThrows(
+                TaskCorruptedException.class,
+                () -> open(ForrestStores.keyValueStore("store").get(), StreamsConfig.EXACTLY_ONCE_V2));
+        // It did not stay open.
+        open().close();
+        open(ForrestStores.keyValueStore("store").get(), StreamsConfig.EXACTLY_ONCE_V2).close();
+    }
+
+    @Test
+    void aDirectoryOfAnotherKindIsRefusedAndUnchanged() {
+        KeyValueStore<Bytes, byte[]> store = open();
+        store.put(bytes("oak"), bytes("1").get());
+        store.close();
+        ProcessorStateException refused = assertThrows(
+                ProcessorStateException.class,
+                () -> open(
+                        ForrestStores.sessionStore("store", Duration.ofHours(1)).get(),
+                        StreamsConfig.AT_LEAST_ONCE));
+        assertTrue(refused.getMessage().contains("is a key-value store 1"), refused.getMessage());
+        KeyValueStore<Bytes, byte[]> again = open();
+        assertArrayEquals(bytes("1").get(), again.get(bytes("oak")));
+        // A directory that is open elsewhere.
+        assertThrows(ProcessorStateException.class, this::open);
+        again.close();
+    }
+
+    @Test
+    void keysOfSegmentsAreInTheOrderOfTheRecordsKeys() {
+        long seed = System.nanoTime();
+        Random random = new Random(seed);
+        for (int i = 0; i < 20_000; i++) {
+            Bytes one = key(random);
+            Bytes two = key(random);
+            byte[] window = SegmentKeys.window(7, one.get(), Math.abs(random.nextLong()), random.nextInt(9));
+            byte[] other = SegmentKeys.window(7, two.get(), Math.abs(random.nextLong()), random.nextInt(9));
+            assertEquals(one, SegmentKeys.keyOfWindow(window), "seed " + seed);
+            int order = Integer.signum(one.compareTo(two));
+            if (order != 0) {
+                assertEquals(order, Integer.signum(Arrays.compareUnsigned(window, other)), "seed " + seed);
+            }
+            boolean isBetween = Arrays.compareUnsigned(window, SegmentKeys.from(7, two)) >= 0;
+            assertEquals(order >= 0, isBetween, "seed " + seed);
+            boolean isBelow = Arrays.compareUnsigned(window, SegmentKeys.to(7, two)) < 0;
+            assertEquals(order <= 0, isBelow, "seed " + seed);
+            byte[] session = SegmentKeys.session(7, one.get(), 9, 5);
+            assertEquals(one, SegmentKeys.keyOfSession(session), "seed " + seed);
+            assertEquals(9, SegmentKeys.sessionEnd(session));
+            assertEquals(5, SegmentKeys.sessionStart(session));
+        }
+    }
+
+    private static Bytes key(Random random) {
+        byte[] key = new byte[random.nextInt(5)];
+        for (int i = 0; i < key.length; i++) {
+            key[i] = (byte) new int[] {0, 1, 254, 255}[random.nextInt(4)];
+        }
+        return Bytes.wrap(key);
+    }
+
+    @Test
+    void theBudgetIsForAllStores() {
+        long one = MemoryBudget.share(1);
+        assertEquals(one / 4, MemoryBudget.share(4));
+        assertTrue(MemoryBudget.share(1_000_000) >= 4 << 20);
+    }
+
+    /** A topology with every kind of store of the DSL, by the one line of the documentation. */
+    @Test
+    void oneLineMakesForrestTheStoreOfATopology() {
+        StreamsBuilder builder = new StreamsBuilder();
+        var words = builder.<String, String>stream("words").groupByKey();
+        words.count().toStream().to("counts");
+        words.windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofMinutes(1)))
+                .count()
+                .toStream((window, count) -> window.key() + "@" + window.window().start())
+                .to("windows");
+        words.windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofMinutes(1)))
+                .count()
+                .toStream((window, count) -> window.key() + "@" + window.window().start())
+                .to("sessions");
+        Properties settings = StreamsTestUtils.getStreamsConfig(Serdes.String(), Serdes.String());
+        settings.put(StreamsConfig.STATE_DIR_CONFIG, directory.getPath());
+        settings.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, ForrestDslStoreSuppliers.class.getName());
+        try (TopologyTestDriver driver = new TopologyTestDriver(builder.build(settings), settings)) {
+            var input = driver.createInputTopic(
+                    "words", Serdes.String().serializer(), Serdes.String().serializer());
+            for (long time : new long[] {600_000, 610_000, 670_000}) {
+                input.pipeInput("oak", "", time);
+            }
+            for (String topic : List.of("counts", "windows", "sessions")) {
+                var output = driver.createOutputTopic(
+                        topic, Serdes.String().deserializer(), Serdes.Long().deserializer());
+                Map<String, Long> last = output.readKeyValuesToMap();
+                assertEquals(
+                        switch (topic) {
+                            case "counts" -> Map.of("oak", 3L);
+                            case "windows" -> Map.of("oak@600000", 2L, "oak@660000", 1L);
+                            default -> 3L;
+                        },
+                        topic.equals("sessions") ? last.get("oak@600000") : last);
+            }
+            assertTrue(
+                    driver.metrics().keySet().stream().anyMatch(name -> name.name().equals("table-bytes")
+                            && name.tags().toString().contains("forrest-state-id")),
+                    "metrics");
+            try (var files = java.nio.file.Files.walk(Path.of(directory.getPath()))) {
+                assertEquals(
+                        3, files.filter(path -> path.endsWith("forrest")).flatMap(path -> java.util.stream.Stream.of(
+                                path.toFile().list())).count());
+            } catch (java.io.IOException e) {
+                throw new java.io.UncheckedIOException(e);
+            }
+        }
+    }
+}
