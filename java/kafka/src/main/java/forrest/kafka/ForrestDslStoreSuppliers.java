@@ -1,6 +1,5 @@
 package forrest.kafka;
 
-import org.apache.kafka.streams.DslStoreFormat;
 import org.apache.kafka.streams.state.DslKeyValueParams;
 import org.apache.kafka.streams.state.DslSessionParams;
 import org.apache.kafka.streams.state.DslStoreSuppliers;
@@ -22,27 +21,21 @@ public final class ForrestDslStoreSuppliers implements DslStoreSuppliers {
 
     @Override
     public KeyValueBytesStoreSupplier keyValueStore(DslKeyValueParams params) {
-        return isPlain(params.dslStoreFormat())
-                ? ForrestStores.keyValueStore(params.name())
-                : ForrestStores.timestampedKeyValueStore(params.name());
+        return ForrestStores.keyValue(params.name(), params.dslStoreFormat());
     }
 
     @Override
     public WindowBytesStoreSupplier windowStore(DslWindowParams params) {
-        return isPlain(params.dslStoreFormat())
-                ? ForrestStores.windowStore(
-                        params.name(), params.retentionPeriod(), params.windowSize(), params.retainDuplicates())
-                : ForrestStores.timestampedWindowStore(
-                        params.name(), params.retentionPeriod(), params.windowSize(), params.retainDuplicates());
+        return ForrestStores.window(
+                params.name(),
+                params.retentionPeriod(),
+                params.windowSize(),
+                params.retainDuplicates(),
+                params.dslStoreFormat());
     }
 
     @Override
     public SessionBytesStoreSupplier sessionStore(DslSessionParams params) {
-        return ForrestStores.sessionStore(params.name(), params.retentionPeriod());
-    }
-
-    /** Whether values have no timestamp. Kafka Streams itself puts headers over a store with timestamps. */
-    private static boolean isPlain(DslStoreFormat format) {
-        return format == DslStoreFormat.PLAIN;
+        return ForrestStores.session(params.name(), params.retentionPeriod(), params.storeFormat());
     }
 }

@@ -8,6 +8,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.serialization.Serializer;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.state.HeadersBytesStore;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.TimestampedBytesStore;
@@ -29,6 +30,13 @@ public class ForrestKeyValueStore extends StateStoreBase implements KeyValueStor
     static final class Timestamped extends ForrestKeyValueStore implements TimestampedBytesStore {
         Timestamped(String name) {
             super(name, "timestamped key-value store 1");
+        }
+    }
+
+    /** The same, with values that begin with headers and a timestamp. */
+    static final class WithHeaders extends ForrestKeyValueStore implements HeadersBytesStore {
+        WithHeaders(String name) {
+            super(name, "key-value store with headers 1");
         }
     }
 

@@ -10,16 +10,28 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.internals.SessionWindow;
+import org.apache.kafka.streams.state.HeadersBytesStore;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.SessionStore;
 
 /** A session store. Ranges are in the order of segments, then keys, then ends and starts of sessions, both ways. */
-public final class ForrestSessionStore extends SegmentedStore implements SessionStore<Bytes, byte[]> {
+public class ForrestSessionStore extends SegmentedStore implements SessionStore<Bytes, byte[]> {
     /** Bytes of a key of the changelog after the record's key: end, start. */
     private static final int SUFFIX = 16;
 
     ForrestSessionStore(String name, long retention, long interval) {
-        super(name, "session store 1", retention, interval);
+        this(name, "session store 1", retention, interval);
+    }
+
+    private ForrestSessionStore(String name, String kind, long retention, long interval) {
+        super(name, kind, retention, interval);
+    }
+
+    /** The same, with aggregates that begin with headers. */
+    static final class WithHeaders extends ForrestSessionStore implements HeadersBytesStore {
+        WithHeaders(String name, long retention, long interval) {
+            super(name, "session store with headers 1", retention, interval);
+        }
     }
 
     @Override

@@ -3,6 +3,8 @@ package forrest.kafka;
 import java.time.Duration;
 import java.util.Objects;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.DslStoreFormat;
+import org.apache.kafka.streams.state.HeadersBytesStoreSupplier;
 import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionBytesStoreSupplier;
@@ -24,12 +26,12 @@ public final class ForrestStores {
 
     /** A key-value store. */
     public static KeyValueBytesStoreSupplier keyValueStore(String name) {
-        return new KeyValue(name, false);
+        return new KeyValue(name, DslStoreFormat.PLAIN);
     }
 
     /** A key-value store that keeps timestamps. */
     public static KeyValueBytesStoreSupplier timestampedKeyValueStore(String name) {
-        return new KeyValue(name, true);
+        return new KeyValue(name, DslStoreFormat.TIMESTAMPED);
     }
 
     /**
@@ -41,13 +43,13 @@ public final class ForrestStores {
      */
     public static WindowBytesStoreSupplier windowStore(
             String name, Duration retention, Duration size, boolean retainDuplicates) {
-        return window(name, retention, size, retainDuplicates, false);
+        return window(name, retention, size, retainDuplicates, DslStoreFormat.PLAIN);
     }
 
     /** A window store that keeps timestamps; see {@link #windowStore}. */
     public static WindowBytesStoreSupplier timestampedWindowStore(
             String name, Duration retention, Duration size, boolean retainDuplicates) {
-        return window(name, retention, size, retainDuplicates, true);
+        return window(name, retention, size, retainDuplicates, DslStoreFormat.TIMESTAMPED);
     }
 
     /**
@@ -56,19 +58,46 @@ public final class ForrestStores {
      * @param retention how long a session is kept after its end, in stream time
      */
     public static SessionBytesStoreSupplier sessionStore(String name, Duration retention) {
-        long milliseconds = notNegative(retention, "retention");
-        return new Session(name, milliseconds, segment(milliseconds));
+        return session(name, retention, DslStoreFormat.PLAIN);
     }
 
-    private static WindowBytesStoreSupplier window(
-            String name, Duration retention, Duration size, boolean retainDuplicates, boolean isTimestamped) {
+    /** A key-value store that keeps timestamps and headers. */
+    public static KeyValueBytesStoreSupplier keyValueStoreWithHeaders(String name) {
+        return keyValue(name, DslStoreFormat.HEADERS);
+    }
+
+    /** A window store that keeps timestamps and headers; see {@link #windowStore}. */
+    public static WindowBytesStoreSupplier windowStoreWithHeaders(
+            String name, Duration retention, Duration size, boolean retainDuplicates) {
+        return window(name, retention, size, retainDuplicates, DslStoreFormat.HEADERS);
+    }
+
+    /** A session store that keeps headers; see {@link #sessionStore}. */
+    public static SessionBytesStoreSupplier sessionStoreWithHeaders(String name, Duration retention) {
+        return session(name, retention, DslStoreFormat.HEADERS);
+    }
+
+    static KeyValueBytesStoreSupplier keyValue(String name, DslStoreFormat format) {
+        KeyValue plain = new KeyValue(name, format);
+        return format == DslStoreFormat.HEADERS ? new KeyValueWithHeaders(plain) : plain;
+    }
+
+    static SessionBytesStoreSupplier session(String name, Duration retention, DslStoreFormat format) {
+        long milliseconds = notNegative(retention, "retention");
+        Session plain = new Session(name, milliseconds, segment(milliseconds), format);
+        return format == DslStoreFormat.HEADERS ? new SessionWithHeaders(plain) : plain;
+    }
+
+    static WindowBytesStoreSupplier window(
+            String name, Duration retention, Duration size, boolean retainDuplicates, DslStoreFormat format) {
         long kept = notNegative(retention, "retention");
         long windowSize = notNegative(size, "size");
         if (windowSize > kept) {
             throw new IllegalArgumentException("the retention of window store " + name + " (" + kept
                     + " ms) must be no smaller than its window size (" + windowSize + " ms)");
         }
-        return new Window(name, kept, segment(kept), windowSize, retainDuplicates, isTimestamped);
+        Window plain = new Window(name, kept, segment(kept), windowSize, retainDuplicates, format);
+        return format == DslStoreFormat.HEADERS ? new WindowWithHeaders(plain) : plain;
     }
 
     private static long segment(long retention) {
@@ -83,14 +112,18 @@ public final class ForrestStores {
         return milliseconds;
     }
 
-    private record KeyValue(String name, boolean isTimestamped) implements KeyValueBytesStoreSupplier {
+    private record KeyValue(String name, DslStoreFormat format) implements KeyValueBytesStoreSupplier {
         KeyValue {
             Objects.requireNonNull(name, "name");
         }
 
         @Override
         public KeyValueStore<Bytes, byte[]> get() {
-            return isTimestamped ? new ForrestKeyValueStore.Timestamped(name) : new ForrestKeyValueStore(name);
+            return switch (format) {
+                case PLAIN -> new ForrestKeyValueStore(name);
+                case TIMESTAMPED -> new ForrestKeyValueStore.Timestamped(name);
+                case HEADERS -> new ForrestKeyValueStore.WithHeaders(name);
+            };
         }
 
         @Override
@@ -105,7 +138,7 @@ public final class ForrestStores {
             long segmentIntervalMs,
             long windowSize,
             boolean retainDuplicates,
-            boolean isTimestamped)
+            DslStoreFormat format)
             implements WindowBytesStoreSupplier {
         Window {
             Objects.requireNonNull(name, "name");
@@ -113,11 +146,14 @@ public final class ForrestStores {
 
         @Override
         public WindowStore<Bytes, byte[]> get() {
-            return isTimestamped
-                    ? new ForrestWindowStore.Timestamped(
-                            name, retentionPeriod, segmentIntervalMs, windowSize, retainDuplicates)
-                    : new ForrestWindowStore(
-                            name, retentionPeriod, segmentIntervalMs, windowSize, retainDuplicates);
+            return switch (format) {
+                case PLAIN -> new ForrestWindowStore(
+                        name, retentionPeriod, segmentIntervalMs, windowSize, retainDuplicates);
+                case TIMESTAMPED -> new ForrestWindowStore.Timestamped(
+                        name, retentionPeriod, segmentIntervalMs, windowSize, retainDuplicates);
+                case HEADERS -> new ForrestWindowStore.WithHeaders(
+                        name, retentionPeriod, segmentIntervalMs, windowSize, retainDuplicates);
+            };
         }
 
         @Override
@@ -126,7 +162,7 @@ public final class ForrestStores {
         }
     }
 
-    private record Session(String name, long retentionPeriod, long segmentIntervalMs)
+    private record Session(String name, long retentionPeriod, long segmentIntervalMs, DslStoreFormat format)
             implements SessionBytesStoreSupplier {
         Session {
             Objects.requireNonNull(name, "name");
@@ -134,12 +170,97 @@ public final class ForrestStores {
 
         @Override
         public SessionStore<Bytes, byte[]> get() {
-            return new ForrestSessionStore(name, retentionPeriod, segmentIntervalMs);
+            return format == DslStoreFormat.HEADERS
+                    ? new ForrestSessionStore.WithHeaders(name, retentionPeriod, segmentIntervalMs)
+                    : new ForrestSessionStore(name, retentionPeriod, segmentIntervalMs);
         }
 
         @Override
         public String metricsScope() {
             return SCOPE;
+        }
+    }
+
+    /** Kafka Streams sees by the type that a supplier's stores keep headers. */
+    private record KeyValueWithHeaders(KeyValue plain)
+            implements KeyValueBytesStoreSupplier, HeadersBytesStoreSupplier {
+        @Override
+        public String name() {
+            return plain.name;
+        }
+
+        @Override
+        public KeyValueStore<Bytes, byte[]> get() {
+            return plain.get();
+        }
+
+        @Override
+        public String metricsScope() {
+            return SCOPE;
+        }
+    }
+
+    private record WindowWithHeaders(Window plain) implements WindowBytesStoreSupplier, HeadersBytesStoreSupplier {
+        @Override
+        public String name() {
+            return plain.name;
+        }
+
+        @Override
+        public WindowStore<Bytes, byte[]> get() {
+            return plain.get();
+        }
+
+        @Override
+        public String metricsScope() {
+            return SCOPE;
+        }
+
+        @Override
+        public long segmentIntervalMs() {
+            return plain.segmentIntervalMs;
+        }
+
+        @Override
+        public long windowSize() {
+            return plain.windowSize;
+        }
+
+        @Override
+        public boolean retainDuplicates() {
+            return plain.retainDuplicates;
+        }
+
+        @Override
+        public long retentionPeriod() {
+            return plain.retentionPeriod;
+        }
+    }
+
+    private record SessionWithHeaders(Session plain) implements SessionBytesStoreSupplier, HeadersBytesStoreSupplier {
+        @Override
+        public String name() {
+            return plain.name;
+        }
+
+        @Override
+        public SessionStore<Bytes, byte[]> get() {
+            return plain.get();
+        }
+
+        @Override
+        public String metricsScope() {
+            return SCOPE;
+        }
+
+        @Override
+        public long segmentIntervalMs() {
+            return plain.segmentIntervalMs;
+        }
+
+        @Override
+        public long retentionPeriod() {
+            return plain.retentionPeriod;
         }
     }
 }

@@ -11,6 +11,7 @@ import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.internals.TimeWindow;
+import org.apache.kafka.streams.state.HeadersBytesStore;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.TimestampedBytesStore;
 import org.apache.kafka.streams.state.WindowStore;
@@ -42,6 +43,13 @@ public class ForrestWindowStore extends SegmentedStore implements WindowStore<By
     static final class Timestamped extends ForrestWindowStore implements TimestampedBytesStore {
         Timestamped(String name, long retention, long interval, long windowSize, boolean retainDuplicates) {
             super(name, "timestamped window store 1", retention, interval, windowSize, retainDuplicates);
+        }
+    }
+
+    /** The same, with values that begin with headers and a timestamp. */
+    static final class WithHeaders extends ForrestWindowStore implements TimestampedBytesStore, HeadersBytesStore {
+        WithHeaders(String name, long retention, long interval, long windowSize, boolean retainDuplicates) {
+            super(name, "window store with headers 1", retention, interval, windowSize, retainDuplicates);
         }
     }
 

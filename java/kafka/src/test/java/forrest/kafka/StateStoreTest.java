@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Random;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
@@ -30,11 +31,14 @@ import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.errors.TaskCorruptedException;
+import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.ValueTimestampHeaders;
 import org.apache.kafka.test.InternalMockProcessorContext;
 import org.apache.kafka.test.StreamsTestUtils;
 import org.junit.jupiter.api.Test;
@@ -184,6 +188,47 @@ class StateStoreTest {
         long one = MemoryBudget.share(1);
         assertEquals(one / 4, MemoryBudget.share(4));
         assertTrue(MemoryBudget.share(1_000_000) >= 4 << 20);
+    }
+
+    @Test
+    void headersStayOverARestart() {
+        var supplier = ForrestStores.keyValueStoreWithHeaders("headers");
+        var builder = Stores.timestampedKeyValueStoreWithHeadersBuilder(supplier, Serdes.String(), Serdes.String())
+                .withLoggingDisabled();
+        var headers = new RecordHeaders().add("origin", new byte[] {1, 2});
+        var record = ValueTimestampHeaders.make("Quercus", 17, headers);
+        var store = open(builder.build(), StreamsConfig.AT_LEAST_ONCE);
+        store.put("oak", record);
+        store.close();
+        var again = open(builder.build(), StreamsConfig.AT_LEAST_ONCE);
+        assertEquals(record, again.get("oak"));
+        again.close();
+    }
+
+    /** The topology of the guide and more, with every format of values that Kafka Streams has. */
+    @Test
+    void oneLineMakesForrestTheStoreInEveryFormat() {
+        for (String format : List.of("default", "headers")) {
+            StreamsBuilder builder = new StreamsBuilder();
+            var words = builder.<String, String>stream("words").groupByKey();
+            words.count(Materialized.as("counts"));
+            words.windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofMinutes(1))).count(Materialized.as("windows"));
+            words.windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofMinutes(1)))
+                    .count(Materialized.as("sessions"));
+            Properties settings = StreamsTestUtils.getStreamsConfig(Serdes.String(), Serdes.String());
+            settings.put(StreamsConfig.STATE_DIR_CONFIG, new File(directory, format).getPath());
+            settings.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, ForrestDslStoreSuppliers.class.getName());
+            if (!format.equals("default")) {
+                settings.put(StreamsConfig.DSL_STORE_FORMAT_CONFIG, format);
+            }
+            try (TopologyTestDriver driver = new TopologyTestDriver(builder.build(settings), settings)) {
+                var text = Serdes.String().serializer();
+                driver.createInputTopic("words", text, text).pipeInput("oak", "", 600_000);
+                assertEquals(1L, driver.<String, Long>getKeyValueStore("counts").get("oak"));
+                assertEquals(1L, driver.<String, Long>getWindowStore("windows").fetch("oak", 600_000));
+                assertEquals(1L, driver.<String, Long>getSessionStore("sessions").fetchSession("oak", 600_000, 600_000));
+            }
+        }
     }
 
     /** A topology with every kind of store of the DSL, by the one line of the documentation. */
