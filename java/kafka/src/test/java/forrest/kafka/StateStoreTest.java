@@ -56,6 +56,10 @@ class StateStoreTest {
     }
 
     private <S extends StateStore> S open(S store, String guarantee) {
+        return open(directory, store, guarantee);
+    }
+
+    private static <S extends StateStore> S open(File directory, S store, String guarantee) {
         Properties settings = StreamsTestUtils.getStreamsConfig(Serdes.ByteArray(), Serdes.ByteArray());
         settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee);
         store.init(new InternalMockProcessorContext<>(directory, new StreamsConfig(settings)), store);
@@ -130,6 +134,54 @@ class StateStoreTest {
         // It did not stay open.
         open().close();
         open(ForrestStores.keyValueStore("store").get(), StreamsConfig.EXACTLY_ONCE_V2).close();
+    }
+
+    /** A process that dies with a store open, after a commit and changes that none has committed. */
+    static final class Dying {
+        private Dying() {}
+
+        public static void main(String[] arguments) {
+            var store = StateStoreTest.open(
+                    new File(arguments[0]),
+                    ForrestStores.keyValueStore("store").get(),
+                    StreamsConfig.AT_LEAST_ONCE);
+            for (int i = 0; i < 2000; i++) {
+                if (i == 1000) {
+                    store.commit(Map.of(CHANGELOG, 999L));
+                }
+                store.put(bytes("key" + i), bytes("value" + i).get());
+            }
+            Runtime.getRuntime().halt(7);
+        }
+    }
+
+    @Test
+    void aProcessThatDiesLeavesAllRecordsUpToItsOffset() throws Exception {
+        String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+        Process process = new ProcessBuilder(
+                        java,
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        Dying.class.getName(),
+                        directory.getPath())
+                .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                .redirectError(ProcessBuilder.Redirect.DISCARD)
+                .start();
+        assertEquals(7, process.waitFor());
+        assertThrows(
+                TaskCorruptedException.class,
+                () -> open(ForrestStores.keyValueStore("store").get(), StreamsConfig.EXACTLY_ONCE_V2));
+        KeyValueStore<Bytes, byte[]> store = open();
+        assertEquals(999, store.committedOffset(CHANGELOG));
+        boolean isThere = true;
+        for (int i = 0; i < 2000; i++) {
+            byte[] value = store.get(bytes("key" + i));
+            // Of what came after the commit, a beginning may be there.
+            isThere &= value != null;
+            assertTrue(isThere || i >= 1000, "key" + i);
+            assertEquals(isThere, value != null, "key" + i);
+        }
+        store.close();
     }
 
     @Test
