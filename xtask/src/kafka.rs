@@ -19,6 +19,9 @@ const PACKAGE: &str = "java";
 /// The most bytes of the library of one processor. In the jar it takes less than half of it.
 const BYTES_MAX: u64 = 3_300_000;
 
+/// A call with the plugin of Maven that the guide uses.
+const GUIDE: &[&str] = &["-q", "dependency:build-classpath", "-Dmdep.outputFile=/dev/null"];
+
 /// The command `java`: builds the native library for this machine, small and optimized as a whole, so that Maven finds
 /// it.
 pub(crate) fn java(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
@@ -48,7 +51,8 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     }
     // Not as small as what users get, and built in a third of the time.
     native(workspace, "release")?;
-    for arguments in [&["-q", "install", "-DskipTests"][..], &["install"]] {
+    // The last call fetches what the guide's own calls need, so that those find it.
+    for arguments in [&["-q", "install", "-DskipTests"][..], &["install"], GUIDE] {
         let (printed, status) = workspace::capture(maven(workspace).args(arguments))?;
         if !status.success() {
             return match unfetched(&printed) {
