@@ -124,6 +124,6 @@ mod tests {
         assert!(unfetched(fetch).is_some_and(|line| line.contains("org.junit")));
         assert_eq!(unfetched("[ERROR] Tests run: 9, Failures: 1\n[ERROR] There are test failures."), None);
         assert_eq!(unfetched(&format!("[ERROR] COMPILATION ERROR :\n{fetch}")), None);
-        assert_eq!(unfetched("[ERROR] a test said: Could not open"), None);
+        assert_eq!(unfetched("[ERROR] a test failed: Could not open"), None);
     }
 }
