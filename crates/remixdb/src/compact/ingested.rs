@@ -197,25 +197,27 @@ fn cut<D: Disk>(
         // If one fails, the caller removes all new files.
         let files = Mutex::default();
         for (low, end) in lows.zip(ends) {
-            all.extend(pairs_of(store, space, alone, &order, (low, end), store.builder.tags, &files)?);
+            // In older tables there may be keys whose new value has expired, or is dropped: tombstones hide those.
+            let (shown, tags) = ((&order, Show::Tombstones), store.builder.tags);
+            all.extend(pairs_of(store, space, alone, shown, (low, end), tags, &files)?);
         }
     }
     Ok(all)
 }
 
-/// The pairs that tables have in a range, as one table; `None` if there are none. The tables are all of a partition, or
-/// have no tombstones. Its file is added to `files`.
+/// The pairs that tables have in a range, as one table; `None` if there are none. REQUIRES: without tombstones, the
+/// tables are all of a partition. Its file is added to `files`.
 fn pairs_of<D: Disk>(
     store: &Core<D>,
     space: u32,
     tables: &[Arc<Table<D>>],
-    order: &Arc<Remix>,
+    (order, show): (&Arc<Remix>, Show),
     (low, end): (&[u8], Option<&[u8]>),
     tags: bool,
     files: &Mutex<Vec<Name>>,
 ) -> Result<Option<Arc<Table<D>>>> {
     let nothing = New { memtable: None, space, low, end };
-    let old = Old::new(tables, Some(order.clone()), Show::Live, nothing)?;
+    let old = Old::new(tables, Some(order.clone()), show, nothing)?;
     let made = merge(nothing, old, Deleted::none(), Output::new(store, space, u64::MAX, tags, files))?;
     Ok(made.into_iter().map(|(_, table)| table).next())
 }
@@ -285,7 +287,8 @@ impl<D: Disk> Rewrite<'_, D> {
             let last = part.last().expect("a chunk has some");
             let next = parts.peek().map(|next| separator(last.greatest(), next[0].least()));
             let end = next.as_deref().or(end);
-            match pairs_of(self.store, self.space, old, &order, (&low, end), false, files)? {
+            let shown = (&order, Show::Live);
+            match pairs_of(self.store, self.space, old, shown, (&low, end), false, files)? {
                 None => made.extend(alone(low, part)),
                 Some(own) => {
                     let tables = [own].into_iter().chain(part.iter().cloned()).collect();

@@ -358,6 +358,40 @@ fn the_changes_have_the_time_and_not_its_coming() {
     assert_eq!(changes.next().unwrap(), None);
 }
 
+/// A partition that begins meanwhile cuts a table that is ingested. What has expired in it by then, or is dropped,
+/// hides older values all the same.
+#[test]
+pub(super) fn what_is_cut_hides_older_values() {
+    for is_filtered in [false, true] {
+        let decide = |_: &str, _: &[u8], value: &[u8]| match value {
+            b"new" => Verdict::Drop,
+            _ => Verdict::Keep,
+        };
+        let filter = is_filtered.then(|| Filter::new(decide));
+        let mut world =
+            World::open(Options { memtable_bytes: 1 << 20, filter, ..options(Durability::Memory) });
+        world.set(b"k\x01", b"old", None);
+        world.store.flush_all().unwrap();
+        world.store.choose_ttl(&world.space, (!is_filtered).then_some(Duration::from_millis(500))).unwrap();
+        let mut ingest = crate::ingest::Ingest::begin(&world.store, &world.space).unwrap();
+        ingest.put(b"k\x01", b"new").unwrap();
+        ingest.put(b"z", b"new").unwrap();
+        world.store.choose_ttl(&world.space, None).unwrap();
+        for number in 0..100 {
+            world.set(&[b'm', number], &[7; 40], None);
+        }
+        world.store.flush_all().unwrap();
+        assert!(world.store.version().partitions(0).len() > 1, "it is cut");
+        world.set_clock(2000);
+        Box::new(ingest).finish().unwrap();
+        for _ in 0..2 {
+            assert_eq!(world.store.view(&world.space).get(b"k\x01").unwrap(), None, "{is_filtered}");
+            world.store.verify().unwrap();
+            world.store.compact().unwrap();
+        }
+    }
+}
+
 /// Entries of all tables.
 fn entries(world: &World) -> u32 {
     let version = world.store.version();
