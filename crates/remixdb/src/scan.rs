@@ -147,6 +147,9 @@ struct Tables<D: Disk> {
     /// The index of the partition that the cursor is in.
     at: usize,
     cursor: Option<PartitionCursor<D>>,
+    /// Whether that has values that may expire, and the time at which it is read.
+    may_expire: bool,
+    read_ms: u64,
     /// Whether there is a pair at the cursor.
     valid: bool,
     /// Dead entries passed in partitions that it has left, since it was placed.
@@ -179,8 +182,10 @@ impl<D: Disk> Tables<D> {
             Some(cursor) => cursor,
             none => none.insert(partitions[at].cursor(self.keys_only, 0)?),
         };
-        if partitions[at].has_wrapped() {
-            cursor.set_time(read_at.now_ms());
+        self.may_expire = partitions[at].has_wrapped();
+        if self.may_expire {
+            self.read_ms = read_at.now_ms();
+            cursor.set_time(self.read_ms);
         }
         Ok(cursor)
     }
@@ -371,8 +376,10 @@ impl<D: Disk> Scan<D> {
         direction: Direction,
         keys_only: bool,
     ) -> Result<Scan<D>> {
+        let (may_expire, read_ms, valid, passed) = (false, 0, false, 0);
+        let fault = None;
         let tables =
-            Tables { direction, keys_only, at: 0, cursor: None, valid: false, passed: 0, fault: None };
+            Tables { direction, keys_only, at: 0, cursor: None, may_expire, read_ms, valid, passed, fault };
         let (memories, shown) = (Vec::new(), Last::Nobody);
         let mut scan = Scan { version, space, memories, tables, shown, has_ranges: false, range_deletes: 0 };
         scan.seek(changes, read_at, (from, end), direction)?;
@@ -525,6 +532,20 @@ impl<D: Disk> Scan<D> {
     /// Whether it reads this version, with all range deletes.
     pub(crate) fn reads(&self, version: &Arc<Version<D>>) -> bool {
         Arc::ptr_eq(&self.version, version) && self.range_deletes == version.memtable.range_deletes()
+    }
+
+    /// Whether nothing in the partition that it is in has expired since it entered. If not, it has to be placed again
+    /// before it goes on.
+    #[inline]
+    pub(crate) fn is_timely(&self, read_at: ReadAt<'_>) -> bool {
+        !self.tables.may_expire || self.is_timely_there(read_at)
+    }
+
+    #[cold]
+    fn is_timely_there(&self, read_at: ReadAt<'_>) -> bool {
+        let Tables { at, read_ms, .. } = self.tables;
+        let partition = self.version.partitions(self.space).get(at);
+        partition.is_none_or(|partition| !partition.expires_between(read_ms, read_at.now_ms()))
     }
 
     /// Passes the remaining pairs to `see`, in order, up to the other end of the range or until `see` breaks.

@@ -236,7 +236,7 @@ impl<D: Disk> View<D> {
         let (changes, mut is_cut) = (self.changes(), false);
         self.read(|version, space, read_at| {
             let mut scan = match resume.take() {
-                Some(scan) if scan.reads(version) => scan,
+                Some(scan) if scan.reads(version) && scan.is_timely(read_at) => scan,
                 _ => {
                     let (version, keys_only) = (version.clone(), chunk.is_keys_only());
                     let scan =
@@ -429,7 +429,7 @@ impl<D: Disk> forrest_engine::View for View<D> {
 }
 
 /// A cursor stays in the version that it found at its last jump. After this many steps it moves to the newest
-/// version, so that a long walk does not hold old files.
+/// version, so that a long walk does not hold old files; earlier, if something around it may have expired.
 const STEPS_MAX: u64 = 1024;
 
 /// Where a refill stopped. The next refill continues there without a seek, unless the store has a new
@@ -544,7 +544,9 @@ impl<D: Disk> Cursor<D> {
         let mut current = scan.take();
         let mut found = false;
         view.read(|version, space, read_at| {
-            if let Some(from) = from {
+            let is_late = |scan: &Scan<D>| !scan.is_timely(read_at);
+            let again = || current.as_deref().is_some_and(is_late).then_some(Bound::Excluded(&key[..]));
+            if let Some(from) = from.or_else(again) {
                 match &mut current {
                     Some(scan) if scan.reads(version) => {
                         scan.seek(view.changes(), read_at, (from, Bound::Unbounded), *direction)?

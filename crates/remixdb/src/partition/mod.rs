@@ -646,6 +646,11 @@ impl<D: Disk> Partition<D> {
         self.expiries().any(|some| some.first_ms <= now_ms)
     }
 
+    /// Whether a value may have expired after a time, up to a later one.
+    pub(crate) fn expires_between(&self, from_ms: u64, to_ms: u64) -> bool {
+        from_ms < to_ms && self.expiries().any(|some| some.first_ms <= to_ms && some.last_ms > from_ms)
+    }
+
     /// The expiries of each table that has any.
     pub(crate) fn expiries(&self) -> impl Iterator<Item = Expiries> {
         self.tables.iter().filter_map(|table| table.expiries())
