@@ -71,12 +71,29 @@ pub(super) fn spaces<D: Disk>(
         let (old, end) = (partitions.get(at), partitions.get(at + 1).map(|next| &next.low[..]));
         let low = old.map_or(&[][..], |old| &old.low);
         let new = New { memtable: Some(memtable), space, low, end };
-        // The range of a damaged partition does not grow: a delete of its whole range removes the damage.
-        let before = at.checked_sub(1).map(|before| &partitions[before]);
-        let may_go = before.is_some_and(|before| before.damage().is_none());
-        Rewrite { store, space, low, old, is_without_file: false }.take(new, may_go)
+        let may_go = may_go(partitions, at);
+        let mut replaced = Rewrite { store, space, low, old, is_without_file: false }.take(new, may_go)?;
+        replaced.retain_mut(|Replaced { old: own, new, .. }| {
+            // What was to come after the old partition's keys is in its range.
+            if has_nothing(new) && (may_go || (own.is_none() && old.is_some())) {
+                new.clear();
+            }
+            own.is_some() || !new.is_empty()
+        });
+        Ok(replaced)
     })?;
     Ok(replaced.into_iter().flatten().collect())
+}
+
+/// Whether the partition before takes the range of one that has no more keys. The range of a damaged partition does not
+/// grow: a delete of its whole range removes the damage.
+fn may_go<D: Disk>(partitions: &[Arc<Partition<D>>], at: usize) -> bool {
+    at.checked_sub(1).is_some_and(|before| partitions[before].damage().is_none())
+}
+
+/// Whether partitions that were made are one without keys.
+fn has_nothing<D: Disk>(made: &[Arc<Partition<D>>]) -> bool {
+    matches!(made, [one] if one.tables().is_empty() && one.damage().is_none())
 }
 
 /// Merges the tables of partitions, each with its keyspace.
@@ -84,11 +101,21 @@ pub(super) fn merged<D: Disk>(
     store: &Core<D>,
     partitions: &[(u32, Arc<Partition<D>>)],
 ) -> Result<Vec<Replaced<D>>> {
-    store.workers().each(partitions, |(space, old)| {
-        let (space, low) = (*space, &old.low[..]);
+    let version = store.version();
+    let may_go = |space: u32, old: &Arc<Partition<D>>| {
+        let all = version.partitions(space);
+        all.iter().position(|one| Arc::ptr_eq(one, old)).is_some_and(|at| may_go(all, at))
+    };
+    let all: Vec<_> = partitions.iter().map(|(space, old)| (*space, old, may_go(*space, old))).collect();
+    drop(version);
+    store.workers().each(&all, |&(space, old, may_go)| {
+        let low = &old.low[..];
         let nothing = New { memtable: None, space, low, end: None };
         let rewrite = Rewrite { store, space, low, old: Some(old), is_without_file: false };
-        let new = rewrite.with_or_without_file(|rewrite| rewrite.major(nothing))?;
+        let mut new = rewrite.with_or_without_file(|rewrite| rewrite.major(nothing))?;
+        if may_go && has_nothing(&new) {
+            new.clear();
+        }
         Ok(Replaced { space, old: Some(old.clone()), new })
     })
 }
