@@ -126,8 +126,14 @@ const TAGGED: u64 = 1;
 /// That of a table that has wrapped values.
 const WRAPPED: u64 = 2;
 const FEATURES: u64 = TAGGED | WRAPPED;
-/// The greatest expiry in a footer.
+/// The greatest expiry in a footer, which stands for all later ones.
 const EXPIRY_MOST: u64 = (1 << 48) - 1;
+
+/// An expiry in a footer. One that may be later counts as never: a merge for it might find nothing to remove.
+fn expiry(ms: u64) -> u64 {
+    if ms == EXPIRY_MOST { u64::MAX } else { ms }
+}
+
 const MAGIC: [u8; 8] = *b"frst.tbl";
 const VERSION: u32 = 1;
 const PACKED_VERSION: u32 = 2;
@@ -329,7 +335,7 @@ impl Footer {
             bounds: u64_at(bytes, 80),
             least: u32_at(bytes, 88),
             greatest: u32_at(bytes, 92),
-            expiries: [u64_at(bytes, 96) & EXPIRY_MOST, u64_at(bytes, 100) >> 16],
+            expiries: [u64_at(bytes, 96) & EXPIRY_MOST, u64_at(bytes, 100) >> 16].map(expiry),
             wrapped: u32_at(bytes, 108),
             tagged: u64_at(bytes, 120) & TAGGED != 0,
         };

@@ -576,6 +576,121 @@ pub(super) fn ascending_keys_that_expire_leave_no_partitions() {
     assert_eq!(tables, [0]);
 }
 
+/// A partition that begins meanwhile cuts a table that is ingested. What has expired in it by then, or is dropped,
+/// hides older values all the same.
+#[test]
+pub(super) fn what_is_cut_hides_older_values() {
+    for is_filtered in [false, true] {
+        let decide = |_: &str, _: &[u8], value: &[u8]| match value {
+            b"new" => Verdict::Drop,
+            _ => Verdict::Keep,
+        };
+        let filter = is_filtered.then(|| Filter::new(decide));
+        let mut world =
+            World::open(Options { memtable_bytes: 1 << 20, filter, ..options(Durability::Memory) });
+        world.set(b"k\x01", b"old", None);
+        world.store.flush_all().unwrap();
+        world.store.choose_ttl(&world.space, (!is_filtered).then_some(Duration::from_millis(500))).unwrap();
+        let mut ingest = crate::ingest::Ingest::begin(&world.store, &world.space).unwrap();
+        ingest.put(b"k\x01", b"new").unwrap();
+        ingest.put(b"z", b"new").unwrap();
+        world.store.choose_ttl(&world.space, None).unwrap();
+        for number in 0..100 {
+            world.set(&[b'm', number], &[7; 40], None);
+        }
+        world.store.flush_all().unwrap();
+        assert!(world.store.version().partitions(0).len() > 1, "it is cut");
+        world.set_clock(2000);
+        Box::new(ingest).finish().unwrap();
+        for _ in 0..2 {
+            assert_eq!(world.store.view(&world.space).get(b"k\x01").unwrap(), None, "{is_filtered}");
+            world.store.verify().unwrap();
+            world.store.compact().unwrap();
+        }
+    }
+}
+
+/// Iterations and cursors that are held open.
+#[test]
+pub(super) fn what_expires_between_two_steps_is_not_returned() {
+    for tables in 0..3_u8 {
+        let sizes = Options { memtable_bytes: 1 << 20, table_bytes: 16 << 20, ..options(Durability::Memory) };
+        let mut world = World::open(sizes);
+        let parts = tables.max(1);
+        for part in 0..parts {
+            for number in (part..24).step_by(parts.into()) {
+                world.set(&[b'k', number], b"v", (number % 2 == 0).then_some(2000));
+            }
+            if tables > 0 {
+                world.store.flush_all().unwrap();
+            }
+        }
+        let view = world.store.view(&world.space);
+        let mut cursors =
+            [Direction::Forward, Direction::Backward].map(|direction| (direction, view.cursor()));
+        for (direction, cursor) in &mut cursors {
+            let goto = if *direction == Direction::Forward { Goto::First } else { Goto::Last };
+            assert!(cursor.goto(goto).unwrap());
+        }
+        let (mut chunk, mut resume) = (Chunk::default(), Default::default());
+        chunk.clear(2);
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        view.fill(&mut chunk, &mut resume, all, Direction::Forward).unwrap();
+        world.set_clock(2000);
+        chunk.clear(24);
+        let from = (Bound::Excluded(&b"k\x01"[..]), Bound::Unbounded);
+        view.fill(&mut chunk, &mut resume, from, Direction::Forward).unwrap();
+        let found: Vec<u8> = (0..chunk.len()).map(|at| chunk.key(at)[1]).collect();
+        assert_eq!(found, (3..24).step_by(2).collect::<Vec<u8>>(), "{tables}");
+        for (direction, cursor) in &mut cursors {
+            let mut found = Vec::new();
+            let goto = if *direction == Direction::Forward { Goto::Skip(1) } else { Goto::Prev };
+            while cursor.goto(goto).unwrap() {
+                found.extend(cursor.key().map(|key| key[1]));
+            }
+            let mut wanted: Vec<u8> = (1..24).step_by(2).collect();
+            if *direction == Direction::Backward {
+                wanted.reverse();
+                wanted.remove(0);
+            }
+            assert_eq!(found, wanted, "{tables}, {direction:?}");
+        }
+    }
+}
+
+/// A footer has no room for times that are as late as this.
+#[test]
+fn nothing_is_merged_for_what_never_expires() {
+    let mut world = World::open(Options { memtable_bytes: 1 << 20, ..options(Durability::Memory) });
+    world.set(b"k\x01", b"v", Some(u64::MAX));
+    world.store.flush_all().unwrap();
+    for ms in [1 << 47, 1 << 49] {
+        world.set_clock(ms);
+        assert!(!world.store.compact_expired().unwrap(), "{ms}");
+    }
+    check(&world.store.view(&world.space), &world.map, "at the end of time");
+}
+
+/// Time moves on over ascending keys that expire: no ranges without keys are left.
+#[test]
+pub(super) fn ascending_keys_that_expire_leave_no_partitions() {
+    let mut world = World::open(options(Durability::Memory));
+    for round in 0..20_u32 {
+        for number in 0..40 {
+            let expires_ms = Some(world.now_ms + 1000);
+            world.set(&(round * 40 + number).to_be_bytes(), &[7; 40], expires_ms);
+        }
+        world.store.flush_all().unwrap();
+        world.set_clock(world.now_ms + 500);
+        while world.store.compact_expired().unwrap() {}
+    }
+    world.set_clock(world.now_ms + 1000);
+    while world.store.compact_expired().unwrap() {}
+    let version = world.store.version();
+    let tables = version.partitions(0).iter().map(|one| one.tables().len()).collect::<Vec<_>>();
+    assert_eq!(tables, [0]);
+}
+
 /// Entries of all tables.
 fn entries(world: &World) -> u32 {
     let version = world.store.version();
