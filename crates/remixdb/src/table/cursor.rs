@@ -548,8 +548,8 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         let end = self.table.plain_end;
         let (block, at) = self.block(ordinal)?;
         match block.value(at) {
-            Some(place) if place.end <= end => self.bytes_with(place, see).map(Some),
-            // It is beyond the values, or the table has wrapped ones. Those are not empty.
+            Some(place) if place.end < end => self.bytes_with(place, see).map(Some),
+            // It is beyond the values, or the table has wrapped ones.
             _ => self.seen_by_kind(ordinal, now_ms, see),
         }
     }

@@ -86,7 +86,7 @@ pub(crate) struct Table<D: Disk> {
     footer: Footer,
     /// Whether there are entries other than plain values.
     has_kinds: bool,
-    /// The end of the values, if all are plain; else 0.
+    /// A plain value ends before this offset: after the end of the values, or 0 if some are wrapped.
     plain_end: u64,
     least: Box<[u8]>,
     greatest: Box<[u8]>,
@@ -141,7 +141,7 @@ impl<D: Disk> Table<D> {
             name,
             footer,
             has_kinds: footer.wrapped > 0 || footer.tombstones > 0,
-            plain_end: if footer.wrapped > 0 { 0 } else { footer.values },
+            plain_end: if footer.wrapped > 0 { 0 } else { footer.values.saturating_add(1) },
             least: Box::default(),
             greatest: Box::default(),
             pages: Pages::new(cache, footer.pages as u32),

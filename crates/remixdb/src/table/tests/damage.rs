@@ -300,3 +300,18 @@ fn nonsense_is_survived() {
     }
     assert!(found > tries / 60, "{found} of {tries}");
 }
+
+/// The first value of a table may be wrapped, and have no bytes: no place of its own shows that.
+#[test]
+fn a_wrapped_value_without_a_header_is_damage() {
+    let disk = Arc::new(Memory::default());
+    let mut builder = Builder::new(&*disk, NAME).unwrap();
+    builder.add(b"a", TableEntry::Wrapped(b"")).unwrap();
+    builder.add(b"b", TableEntry::Value(b"")).unwrap();
+    builder.finish().unwrap();
+    let table = open(&disk, 1 << 20).unwrap();
+    let mut cursor = TableCursor::new(&table);
+    assert_eq!(cursor.seen(0, || 0, |_| ()).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(cursor.is_gone(0, 1).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(cursor.seen(1, || 0, <[u8]>::to_vec).unwrap(), Some(Vec::new()));
+}
