@@ -272,6 +272,148 @@ pub(super) fn agree_with_a_map(seeds: Range<u64>) {
     }
 }
 
+/// What a filter drops, and what expires, does not come back, and nothing older comes in its place: with range deletes,
+/// and with ingests that meet partitions which begin meanwhile.
+#[test]
+fn what_is_dropped_stays_away() {
+    for seed in seeds(12, 200) {
+        let mut random = Random(seed ^ 50);
+        let decide = |_: &str, _: &[u8], value: &[u8]| match value {
+            [b'd', ..] => Verdict::Drop,
+            _ => Verdict::Keep,
+        };
+        let filter = (seed % 4 > 0).then(|| Filter::new(decide));
+        let mut world = World::open(Options { filter, ..options_of(seed, Durability::Buffered) });
+        for step in 0..80 {
+            let what = format!("seed {seed}, step {step}");
+            if random.below(5) == 0 {
+                world.ingest(&mut random);
+            } else {
+                world.wide_step(&mut random);
+            }
+            let seen = world.observe(&what);
+            if random.below(6) == 0 {
+                world.snapshots.push((world.store.snapshot().unwrap(), seen));
+            }
+            if world.snapshots.len() > 3 {
+                drop(world.snapshots.remove(random.below(3) as usize));
+            }
+            for (snapshot, expected) in &world.snapshots {
+                let view = snapshot.view("default");
+                assert_eq!(pairs(&view), pairs_of(expected), "{what}: a snapshot");
+            }
+        }
+    }
+}
+
+fn pairs(view: &impl View) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut pairs = BTreeMap::new();
+    view.scan((Bound::Unbounded, Bound::Unbounded), Direction::Forward, |key, value| {
+        pairs.insert(key.to_vec(), value.to_vec());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    for number in 0..WIDE {
+        let key = [b'k', number];
+        assert_eq!(view.get(&key).unwrap().as_deref(), pairs.get(&key[..]).map(|value| &value[..]));
+    }
+    pairs
+}
+
+fn pairs_of(map: &Map) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    map.iter().map(|(key, (value, _))| (key.clone(), value.clone())).collect()
+}
+
+/// Keys of wide work.
+const WIDE: u8 = 120;
+
+impl World {
+    fn wide_step(&mut self, random: &mut Random) {
+        let value = |random: &mut Random| {
+            let mut value = vec![if random.below(2) == 0 { b'd' } else { b'k' }];
+            value.resize(1 + random.below(30) as usize, random.next() as u8);
+            value
+        };
+        match random.below(16) {
+            0..5 => {
+                let from = random.below(WIDE.into()) as u8;
+                for number in from..WIDE.min(from + random.below(50) as u8) {
+                    let expires_ms = (random.below(2) == 0).then(|| self.now_ms + random.below(60));
+                    self.set(&[b'k', number], &value(random), expires_ms);
+                }
+            }
+            5..7 => self.delete(&[b'k', random.below(WIDE.into()) as u8]),
+            7 => {
+                let start = [b'k', random.below(WIDE.into()) as u8];
+                let end = [b'k', start[1] + random.below(60) as u8];
+                let op = Op::DeleteRange { start: &start[..], end: Some(&end[..]) };
+                self.store.apply(&self.space, op).unwrap();
+                self.map.retain(|key, _| key[..] < start[..] || key[..] >= end[..]);
+            }
+            8..10 => self.set_clock(self.disk_ms() + random.below(40)),
+            10 => drop(self.store.compact_expired().unwrap()),
+            11 => drop(self.store.step().unwrap()),
+            12..14 => self.store.flush_all().unwrap(),
+            14 if random.below(3) == 0 => {
+                self.set_clock(self.now_ms);
+                self.reopen();
+                self.set_clock(self.now_ms);
+            }
+            15 => self.store.compact().unwrap(),
+            _ => {}
+        }
+    }
+
+    /// Ingests pairs that may expire, while others are set, dropped and merged.
+    fn ingest(&mut self, random: &mut Random) {
+        let (ttl_ms, from) = (random.below(60), random.below(40) as u8);
+        self.store.choose_ttl(&self.space, (ttl_ms > 0).then(|| Duration::from_millis(ttl_ms))).unwrap();
+        let mut ingest = Box::new(crate::ingest::Ingest::begin(&self.store, &self.space).unwrap());
+        let expires_ms = (ttl_ms > 0).then_some(self.now_ms + ttl_ms);
+        let mut added = Map::new();
+        for number in (from..WIDE).filter(|_| random.below(3) > 0).collect::<Vec<_>>() {
+            let value = if random.below(2) == 0 { b"drop it" } else { b"keep it" };
+            ingest.put(&[b'k', number], value).unwrap();
+            added.insert(vec![b'k', number], (value.to_vec(), expires_ms));
+        }
+        self.store.choose_ttl(&self.space, None).unwrap();
+        for _ in 0..random.below(5) {
+            self.set_clock(self.disk_ms() + random.below(30));
+            // The ingest keeps the store open.
+            self.observe("while pairs are ingested");
+            match random.below(3) {
+                0 => self.store.flush_all().unwrap(),
+                1 => self.store.compact().unwrap(),
+                _ => {
+                    for number in 0..WIDE {
+                        self.set(&[b'k', number], &[b'k'; 20], None);
+                    }
+                }
+            }
+        }
+        ingest.finish().unwrap();
+        self.map.append(&mut added);
+    }
+
+    /// What the store has: what the map has, but for values that the filter drops, which the map loses then.
+    fn observe(&mut self, what: &str) -> Map {
+        let found = pairs(&self.store.view(&self.space));
+        let expected = at(&self.map, self.now_ms);
+        for (key, value) in &found {
+            let wanted = expected.get(key).map(|(value, _)| value);
+            assert_eq!(Some(value), wanted, "{what}: {}", key.escape_ascii());
+        }
+        for (key, (value, _)) in &expected {
+            if !found.contains_key(key) {
+                let is_dropped = self.options.filter.is_some() && value.starts_with(b"d");
+                assert!(is_dropped, "{what}: {} is missing", key.escape_ascii());
+                self.map.remove(key);
+            }
+        }
+        at(&self.map, self.now_ms)
+    }
+}
+
 #[test]
 pub(super) fn a_snapshot_sees_what_a_later_scan_passes_as_expired() {
     // The snapshot does not jump over a gap of values that it still sees, merged away or not.
@@ -356,224 +498,6 @@ fn the_changes_have_the_time_and_not_its_coming() {
         What::SetUntil { key: b"k\x01".to_vec(), value: b"v".to_vec(), expires_ms: 1500 }
     );
     assert_eq!(changes.next().unwrap(), None);
-}
-
-/// A partition that begins meanwhile cuts a table that is ingested. What has expired in it by then, or is dropped,
-/// hides older values all the same.
-#[test]
-pub(super) fn what_is_cut_hides_older_values() {
-    for is_filtered in [false, true] {
-        let decide = |_: &str, _: &[u8], value: &[u8]| match value {
-            b"new" => Verdict::Drop,
-            _ => Verdict::Keep,
-        };
-        let filter = is_filtered.then(|| Filter::new(decide));
-        let mut world =
-            World::open(Options { memtable_bytes: 1 << 20, filter, ..options(Durability::Memory) });
-        world.set(b"k\x01", b"old", None);
-        world.store.flush_all().unwrap();
-        world.store.choose_ttl(&world.space, (!is_filtered).then_some(Duration::from_millis(500))).unwrap();
-        let mut ingest = crate::ingest::Ingest::begin(&world.store, &world.space).unwrap();
-        ingest.put(b"k\x01", b"new").unwrap();
-        ingest.put(b"z", b"new").unwrap();
-        world.store.choose_ttl(&world.space, None).unwrap();
-        for number in 0..100 {
-            world.set(&[b'm', number], &[7; 40], None);
-        }
-        world.store.flush_all().unwrap();
-        assert!(world.store.version().partitions(0).len() > 1, "it is cut");
-        world.set_clock(2000);
-        Box::new(ingest).finish().unwrap();
-        for _ in 0..2 {
-            assert_eq!(world.store.view(&world.space).get(b"k\x01").unwrap(), None, "{is_filtered}");
-            world.store.verify().unwrap();
-            world.store.compact().unwrap();
-        }
-    }
-}
-
-/// A partition that begins meanwhile cuts a table that is ingested. What has expired in it by then, or is dropped,
-/// hides older values all the same.
-#[test]
-pub(super) fn what_is_cut_hides_older_values() {
-    for is_filtered in [false, true] {
-        let decide = |_: &str, _: &[u8], value: &[u8]| match value {
-            b"new" => Verdict::Drop,
-            _ => Verdict::Keep,
-        };
-        let filter = is_filtered.then(|| Filter::new(decide));
-        let mut world =
-            World::open(Options { memtable_bytes: 1 << 20, filter, ..options(Durability::Memory) });
-        world.set(b"k\x01", b"old", None);
-        world.store.flush_all().unwrap();
-        world.store.choose_ttl(&world.space, (!is_filtered).then_some(Duration::from_millis(500))).unwrap();
-        let mut ingest = crate::ingest::Ingest::begin(&world.store, &world.space).unwrap();
-        ingest.put(b"k\x01", b"new").unwrap();
-        ingest.put(b"z", b"new").unwrap();
-        world.store.choose_ttl(&world.space, None).unwrap();
-        for number in 0..100 {
-            world.set(&[b'm', number], &[7; 40], None);
-        }
-        world.store.flush_all().unwrap();
-        assert!(world.store.version().partitions(0).len() > 1, "it is cut");
-        world.set_clock(2000);
-        Box::new(ingest).finish().unwrap();
-        for _ in 0..2 {
-            assert_eq!(world.store.view(&world.space).get(b"k\x01").unwrap(), None, "{is_filtered}");
-            world.store.verify().unwrap();
-            world.store.compact().unwrap();
-        }
-    }
-}
-
-/// Iterations and cursors that are held open.
-#[test]
-pub(super) fn what_expires_between_two_steps_is_not_returned() {
-    for tables in 0..3_u8 {
-        let sizes = Options { memtable_bytes: 1 << 20, table_bytes: 16 << 20, ..options(Durability::Memory) };
-        let mut world = World::open(sizes);
-        let parts = tables.max(1);
-        for part in 0..parts {
-            for number in (part..24).step_by(parts.into()) {
-                world.set(&[b'k', number], b"v", (number % 2 == 0).then_some(2000));
-            }
-            if tables > 0 {
-                world.store.flush_all().unwrap();
-            }
-        }
-        let view = world.store.view(&world.space);
-        let mut cursors =
-            [Direction::Forward, Direction::Backward].map(|direction| (direction, view.cursor()));
-        for (direction, cursor) in &mut cursors {
-            let goto = if *direction == Direction::Forward { Goto::First } else { Goto::Last };
-            assert!(cursor.goto(goto).unwrap());
-        }
-        let (mut chunk, mut resume) = (Chunk::default(), Default::default());
-        chunk.clear(2);
-        let all = (Bound::Unbounded, Bound::Unbounded);
-        view.fill(&mut chunk, &mut resume, all, Direction::Forward).unwrap();
-        world.set_clock(2000);
-        chunk.clear(24);
-        let from = (Bound::Excluded(&b"k\x01"[..]), Bound::Unbounded);
-        view.fill(&mut chunk, &mut resume, from, Direction::Forward).unwrap();
-        let found: Vec<u8> = (0..chunk.len()).map(|at| chunk.key(at)[1]).collect();
-        assert_eq!(found, (3..24).step_by(2).collect::<Vec<u8>>(), "{tables}");
-        for (direction, cursor) in &mut cursors {
-            let mut found = Vec::new();
-            let goto = if *direction == Direction::Forward { Goto::Skip(1) } else { Goto::Prev };
-            while cursor.goto(goto).unwrap() {
-                found.extend(cursor.key().map(|key| key[1]));
-            }
-            let mut wanted: Vec<u8> = (1..24).step_by(2).collect();
-            if *direction == Direction::Backward {
-                wanted.reverse();
-                wanted.remove(0);
-            }
-            assert_eq!(found, wanted, "{tables}, {direction:?}");
-        }
-    }
-}
-
-/// A partition that begins meanwhile cuts a table that is ingested. What has expired in it by then, or is dropped,
-/// hides older values all the same.
-#[test]
-pub(super) fn what_is_cut_hides_older_values() {
-    for is_filtered in [false, true] {
-        let decide = |_: &str, _: &[u8], value: &[u8]| match value {
-            b"new" => Verdict::Drop,
-            _ => Verdict::Keep,
-        };
-        let filter = is_filtered.then(|| Filter::new(decide));
-        let mut world =
-            World::open(Options { memtable_bytes: 1 << 20, filter, ..options(Durability::Memory) });
-        world.set(b"k\x01", b"old", None);
-        world.store.flush_all().unwrap();
-        world.store.choose_ttl(&world.space, (!is_filtered).then_some(Duration::from_millis(500))).unwrap();
-        let mut ingest = crate::ingest::Ingest::begin(&world.store, &world.space).unwrap();
-        ingest.put(b"k\x01", b"new").unwrap();
-        ingest.put(b"z", b"new").unwrap();
-        world.store.choose_ttl(&world.space, None).unwrap();
-        for number in 0..100 {
-            world.set(&[b'm', number], &[7; 40], None);
-        }
-        world.store.flush_all().unwrap();
-        assert!(world.store.version().partitions(0).len() > 1, "it is cut");
-        world.set_clock(2000);
-        Box::new(ingest).finish().unwrap();
-        for _ in 0..2 {
-            assert_eq!(world.store.view(&world.space).get(b"k\x01").unwrap(), None, "{is_filtered}");
-            world.store.verify().unwrap();
-            world.store.compact().unwrap();
-        }
-    }
-}
-
-/// Iterations and cursors that are held open.
-#[test]
-pub(super) fn what_expires_between_two_steps_is_not_returned() {
-    for tables in 0..3_u8 {
-        let sizes = Options { memtable_bytes: 1 << 20, table_bytes: 16 << 20, ..options(Durability::Memory) };
-        let mut world = World::open(sizes);
-        let parts = tables.max(1);
-        for part in 0..parts {
-            for number in (part..24).step_by(parts.into()) {
-                world.set(&[b'k', number], b"v", (number % 2 == 0).then_some(2000));
-            }
-            if tables > 0 {
-                world.store.flush_all().unwrap();
-            }
-        }
-        let view = world.store.view(&world.space);
-        let mut cursors =
-            [Direction::Forward, Direction::Backward].map(|direction| (direction, view.cursor()));
-        for (direction, cursor) in &mut cursors {
-            let goto = if *direction == Direction::Forward { Goto::First } else { Goto::Last };
-            assert!(cursor.goto(goto).unwrap());
-        }
-        let (mut chunk, mut resume) = (Chunk::default(), Default::default());
-        chunk.clear(2);
-        let all = (Bound::Unbounded, Bound::Unbounded);
-        view.fill(&mut chunk, &mut resume, all, Direction::Forward).unwrap();
-        world.set_clock(2000);
-        chunk.clear(24);
-        let from = (Bound::Excluded(&b"k\x01"[..]), Bound::Unbounded);
-        view.fill(&mut chunk, &mut resume, from, Direction::Forward).unwrap();
-        let found: Vec<u8> = (0..chunk.len()).map(|at| chunk.key(at)[1]).collect();
-        assert_eq!(found, (3..24).step_by(2).collect::<Vec<u8>>(), "{tables}");
-        for (direction, cursor) in &mut cursors {
-            let mut found = Vec::new();
-            let goto = if *direction == Direction::Forward { Goto::Skip(1) } else { Goto::Prev };
-            while cursor.goto(goto).unwrap() {
-                found.extend(cursor.key().map(|key| key[1]));
-            }
-            let mut wanted: Vec<u8> = (1..24).step_by(2).collect();
-            if *direction == Direction::Backward {
-                wanted.reverse();
-                wanted.remove(0);
-            }
-            assert_eq!(found, wanted, "{tables}, {direction:?}");
-        }
-    }
-}
-
-/// Time moves on over ascending keys that expire: no ranges without keys are left.
-#[test]
-pub(super) fn ascending_keys_that_expire_leave_no_partitions() {
-    let mut world = World::open(options(Durability::Memory));
-    for round in 0..20_u32 {
-        for number in 0..40 {
-            let expires_ms = Some(world.now_ms + 1000);
-            world.set(&(round * 40 + number).to_be_bytes(), &[7; 40], expires_ms);
-        }
-        world.store.flush_all().unwrap();
-        world.set_clock(world.now_ms + 500);
-        while world.store.compact_expired().unwrap() {}
-    }
-    world.set_clock(world.now_ms + 1000);
-    while world.store.compact_expired().unwrap() {}
-    let version = world.store.version();
-    let tables = version.partitions(0).iter().map(|one| one.tables().len()).collect::<Vec<_>>();
-    assert_eq!(tables, [0]);
 }
 
 /// A partition that begins meanwhile cuts a table that is ingested. What has expired in it by then, or is dropped,
