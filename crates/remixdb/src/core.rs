@@ -137,6 +137,8 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) is_flushing: AtomicBool,
     /// Whether tables are made to resume a store whose log is stopped.
     pub(crate) is_resuming: AtomicBool,
+    /// The time from which on tables are merged for what has expired, if such a merge has failed.
+    pub(crate) expired_again_ms: AtomicU64,
     /// Up to which change readers see the store.
     pub(crate) readers: Readers,
     /// The keyspaces. Replaced by the holder of the order lock.

@@ -471,6 +471,7 @@ fn core<D: Disk>(
         is_flushing: AtomicBool::new(false),
         is_short: AtomicBool::new(false),
         is_resuming: AtomicBool::new(false),
+        expired_again_ms: AtomicU64::new(0),
         readers: Readers::new(sequence, clock),
         catalog: Current::new(&Arc::new(catalog)),
         order: Mutex::new(order),

@@ -62,6 +62,8 @@ const LITTLE: usize = 1 << 20;
 
 /// A partition with fewer bytes than this is not merged because of dead entries, if a full table has many more.
 const DEAD_LEAST: u64 = 1 << 20;
+/// Milliseconds after which a merge for what has expired is tried again, if one has failed.
+const EXPIRED_AGAIN_MS: u64 = 30_000;
 
 /// A memtable is flushed early only if it holds more than 1/`WORTH` of its limit; when nothing was written for longer,
 /// more than 1/`WORTH_REST`, so that the next process that opens the store replays a few milliseconds.
@@ -270,12 +272,19 @@ impl<D: Disk> Core<D> {
     }
 
     /// Makes tables of a memtable that has a value which expired long ago, and merges the tables of one partition that
-    /// has much that has expired; true if there was one. Runs in the background, also while the store is written to.
+    /// has much that has expired; true if there was one. Runs in the background, also while the store is written to. If
+    /// it fails, most likely without space, it does nothing for a while: a merge would fill the device once more.
     pub(crate) fn compact_expired(&self) -> Result<bool> {
-        if !self.log().is_begun() {
+        let now_ms = self.newest().now_ms();
+        if !self.log().is_begun() || now_ms < self.expired_again_ms.load(Relaxed) {
             return Ok(false);
         }
-        let now_ms = self.newest().now_ms();
+        self.compact_expired_at(now_ms).inspect_err(|_| {
+            self.expired_again_ms.store(now_ms.saturating_add(EXPIRED_AGAIN_MS), Relaxed);
+        })
+    }
+
+    fn compact_expired_at(&self, now_ms: u64) -> Result<bool> {
         let is_old = |memtable: &Memtable| plan::is_overdue(memtable.expires_ms(), now_ms);
         if is_old(&self.version().memtable) {
             self.flush_if(|version| is_old(&version.memtable))?;

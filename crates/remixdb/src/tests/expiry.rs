@@ -595,6 +595,29 @@ fn nothing_is_merged_for_what_never_expires() {
     check(&world.store.view(&world.space), &world.map, "at the end of time");
 }
 
+/// A merge that fails without space is not tried again at once, and is later.
+#[test]
+pub(super) fn a_merge_without_space_waits() {
+    let sizes = Options { memtable_bytes: 1 << 20, table_bytes: 16 << 20, ..options(Durability::Memory) };
+    let mut world = World::open(sizes);
+    for number in 0..3000_u32 {
+        world.set(&number.to_be_bytes(), &[7; 100], (number % 2 == 0).then_some(2000));
+    }
+    world.store.flush_all().unwrap();
+    world.set_clock(2000);
+    let used: usize = world.disk.files().iter().map(|(_, bytes)| bytes.len()).sum();
+    world.disk.set_capacity(Some(used as u64 + 100_000));
+    let failed = world.store.compact_expired().unwrap_err();
+    assert_eq!(failed.kind(), forrest_engine::ErrorKind::OutOfSpace);
+    let number = world.store.first_free_number();
+    assert!(!world.store.compact_expired().unwrap());
+    assert_eq!(world.store.first_free_number(), number, "no table is begun");
+    world.disk.set_capacity(None);
+    world.set_clock(2000 + 60_000);
+    assert!(world.store.compact_expired().unwrap());
+    assert_eq!(entries(&world), 1500);
+}
+
 /// Time moves on over ascending keys that expire: no ranges without keys are left.
 #[test]
 pub(super) fn ascending_keys_that_expire_leave_no_partitions() {
