@@ -371,6 +371,10 @@ pub(crate) enum Scenario {
     Headline,
     /// The first pair is read and deleted, again and again
     Queue,
+    /// Values of 4 KiB, 64 KiB and 1 MiB, loaded, read and overwritten
+    Values,
+    /// Sorted pairs are added to a store that has others, at one instant
+    Ingest,
     /// Threads get pairs while one more overwrites them without pause, as in db_bench
     #[serde(rename = "readwhilewriting")]
     #[value(name = "readwhilewriting")]
@@ -404,6 +408,8 @@ impl Scenario {
             Scenario::Closing => "pressure closing",
             Scenario::Headline => "pressure headline",
             Scenario::Queue => "pressure queue",
+            Scenario::Values => "pressure values",
+            Scenario::Ingest => "pressure ingest",
             Scenario::ReadWhileWriting => "pressure readwhilewriting",
             Scenario::YcsbA => "pressure ycsb-a",
             Scenario::YcsbB => "pressure ycsb-b",

@@ -23,6 +23,8 @@ use std::time::Duration;
 
 /// Pairs of a smoke run, and of its queue.
 const QUICK_KEYS: (u64, u64) = (20_000, 2000);
+/// Values of 4 KiB of a smoke run.
+const QUICK_VALUES: u64 = 4 << 8;
 /// The load, or the idle time, of a smoke run.
 const QUICK_TIME: Duration = Duration::from_millis(300);
 /// Sizes of a memtable and of the cache of a smoke run.
@@ -48,11 +50,14 @@ impl Plan {
     fn new(scenario: Scenario, options: &Pressure) -> Plan {
         let keys = match scenario {
             Scenario::Queue if options.quick => QUICK_KEYS.1,
+            Scenario::Values if options.quick => QUICK_VALUES,
             _ if options.quick => QUICK_KEYS.0,
             Scenario::Memory | Scenario::Opening => 5_000_000,
             Scenario::Stalls | Scenario::Snapshots | Scenario::Closing => 1_000_000,
             Scenario::Overwrites => (options.live / pairs::PAIR_BYTES).max(1),
-            Scenario::Deletes | Scenario::Ranges => 2_000_000,
+            Scenario::Deletes | Scenario::Ranges | Scenario::Ingest => 2_000_000,
+            // 1 GiB.
+            Scenario::Values => 1 << 18,
             Scenario::Growth => 40_000_000,
             Scenario::Headline => 1 << 20,
             Scenario::Queue => 100_000,
@@ -81,10 +86,12 @@ impl Plan {
         Plan { scenario, sizes, time, rounds: if options.quick { quick_rounds } else { rounds } }
     }
 
-    /// The stores that do it: a queue and range deletes are compared with LMDB as well.
+    /// The stores that do it: what LMDB has a call or a form for is compared with it as well.
     fn stores(&self) -> &'static [&'static str] {
         match self.scenario {
-            Scenario::Queue | Scenario::Ranges => &[FORREST, "rocksdb", "fjall", "lmdb"],
+            Scenario::Queue | Scenario::Ranges | Scenario::Values | Scenario::Ingest => {
+                &[FORREST, "rocksdb", "fjall", "lmdb"]
+            }
             _ => &[FORREST, "rocksdb", "fjall"],
         }
     }

@@ -61,9 +61,11 @@ enum Must {
     Be(Relation, f64),
     /// At most this much of the peer's.
     BeOf(&'static str, f64),
+    /// At least this much of the peer's.
+    AtLeastOf(&'static str, f64),
 }
 
-use Must::{Be, BeOf};
+use Must::{AtLeastOf, Be, BeOf};
 use Relation::{AtLeast, AtMost, Below};
 
 /// A line: title, figure, unit, goals.
@@ -167,6 +169,12 @@ fn lines(scenario: Scenario, sizes: &Sizes) -> Vec<Line> {
             ("a pop, first 1000", "pop_first_ns", US, vec![BeOf("lmdb", 1.5)]),
             ("a pop, last 1000", "pop_last_ns", US, vec![BeOf("lmdb", 1.5)]),
         ],
+        Scenario::Values => values(),
+        Scenario::Ingest => vec![
+            ("pairs", "ingest_ops_per_s", KILO, vec![Be(AtLeast, 2000.0), AtLeastOf("rocksdb", 1.0)]),
+            ("written for a byte", "ingest_written_per_byte", ONE, vec![]),
+            ("work after it, s", "ingest_settle_s", ONE, vec![]),
+        ],
         _ => {
             let mut lines = vec![("operations", "mix_ops_per_s", KILO, vec![])];
             let [reads, writes, scans, modifies] = scenario.mix().map_or([false; 4], |mix| mix.sorts());
@@ -177,6 +185,33 @@ fn lines(scenario: Scenario, sizes: &Sizes) -> Vec<Line> {
             lines
         }
     }
+}
+
+/// The lines of each length of long values.
+fn values() -> Vec<Line> {
+    macro_rules! of {
+        ($($name:literal $bytes:literal),*) => {
+            [$([
+                (concat!($name, ": load, GB/s"), concat!("value_load_gb_per_s@", $bytes), ONE, vec![]),
+                (concat!($name, ": written a byte"), concat!("value_load_written_per_byte@", $bytes), ONE, vec![
+                    Be(AtMost, 1.05),
+                    BeOf("rocksdb", 0.7),
+                ]),
+                (concat!($name, ": get"), concat!("value_get_ns@", $bytes), US, vec![BeOf("rocksdb", 1.0)]),
+                (concat!($name, ": overwrite, GB/s"), concat!("value_overwrite_gb_per_s@", $bytes), ONE, vec![]),
+                (concat!($name, ": written a byte then"), concat!("value_overwrite_written_per_byte@", $bytes), ONE, vec![
+                    Be(AtMost, 1.8),
+                    BeOf("rocksdb", 0.7),
+                ]),
+                (concat!($name, ": on disk, of live"), concat!("value_overwrite_disk_per_byte@", $bytes), ONE, vec![
+                    Be(AtMost, 1.5),
+                ]),
+                (concat!($name, ": get then"), concat!("value_get_again_ns@", $bytes), US, vec![BeOf("rocksdb", 1.0)]),
+                (concat!($name, ": at its peak"), concat!("value_peak_disk_per_byte@", $bytes), ONE, vec![]),
+            ]),*]
+        };
+    }
+    of!("4K" "4096", "64K" "65536", "1M" "1048576").into_iter().flatten().collect()
 }
 
 /// The lines of each sort of operation in a mix, in the order of their numbers.
@@ -207,6 +242,9 @@ fn judge(scenario: Scenario, keys: u64, line: &Line, must: &Must, rows: &[Row]) 
         }
         BeOf(peer, goal) => {
             Some(Goal::judge(format!("{title}, of {peer}'s"), group, own / of(peer)?, AtMost, *goal))
+        }
+        AtLeastOf(peer, goal) => {
+            Some(Goal::judge(format!("{title}, of {peer}'s"), group, own / of(peer)?, AtLeast, *goal))
         }
     }
 }
@@ -296,6 +334,7 @@ fn wanted(must: &Must) -> String {
             format!("{sign} {}", number(*goal))
         }
         BeOf(peer, goal) => format!("<= {} {peer}", number(*goal)),
+        AtLeastOf(peer, goal) => format!(">= {} {peer}", number(*goal)),
     }
 }
 

@@ -1,9 +1,13 @@
 //! fjall: compression of data blocks if it is asked for, memtable and cache by the budget, otherwise as it comes.
 
-use super::store::{Answer, Pressed, Reader, Settings, Store, Way};
+use super::store::{Answer, Pressed, Reader, SEPARATED_BYTES, Settings, Store, Way};
 use crate::job::{Compression, Durability};
 use fjall::config::CompressionPolicy;
-use fjall::{CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode, Snapshot};
+use fjall::{
+    CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode,
+    Snapshot,
+};
+use std::path::Path;
 
 /// Each change is in the journal, and the operating system has it, before a call returns; in the memory's class the
 /// journal is in the process, in that of power it is synced.
@@ -47,6 +51,12 @@ impl Store for Fjall {
                     Compression::Lz4 => CompressionPolicy::all(CompressionType::Lz4),
                 })
                 .index_block_compression_policy(CompressionPolicy::disabled())
+        };
+        let options = || match settings.separates {
+            true => options().with_kv_separation(Some(
+                KvSeparationOptions::default().separation_threshold(SEPARATED_BYTES),
+            )),
+            false => options(),
         };
         let pairs = db.keyspace("pairs", options)?;
         Ok(Fjall { db, pairs, synced: settings.durability == Durability::Power })
@@ -105,6 +115,14 @@ impl Pressed for Fjall {
             self.pairs.remove(pair.key()?)?;
         }
         self.end_write(self.synced)
+    }
+
+    fn ingest<'p>(&self, _: &Path, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()> {
+        let mut ingestion = self.pairs.start_ingestion()?;
+        for (key, value) in pairs {
+            ingestion.write(key, value)?;
+        }
+        Ok(ingestion.finish()?)
     }
 
     fn snapshot(&self) -> Answer<Snapshot> {

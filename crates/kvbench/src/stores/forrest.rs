@@ -4,6 +4,7 @@ use super::store::{Answer, Fault, Pressed, Reader, Settings, Store, Way};
 use crate::job::{Compression as Asked, Durability as Class};
 use forrest::{Compression, Cursor, Db, Durability, Snapshot, WriteBatch, WriteOptions};
 use std::ops::ControlFlow;
+use std::path::Path;
 
 /// A store with the durability of the settings.
 pub(crate) struct Forrest(Db);
@@ -87,6 +88,15 @@ impl Pressed for Forrest {
 
     fn delete_range(&self, start: &[u8], end: &[u8]) -> Answer<()> {
         Ok(self.0.delete_range(start..end)?)
+    }
+
+    fn ingest<'p>(&self, _: &Path, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()> {
+        let mut ingest = self.0.ingest()?;
+        for (key, value) in pairs {
+            ingest.put(key, value)?;
+        }
+        ingest.finish()?;
+        Ok(())
     }
 
     fn snapshot(&self) -> Answer<Snapshot> {

@@ -3,10 +3,10 @@
 //! Each pair is a pure function of its number, so threads write, read and check pairs without sharing what is in the
 //! store. A scenario that writes ends with a check of pairs spread over all that it wrote; a wrong one ends the arm.
 
-use super::lap::{self, Running};
+use super::lap::{self, Lap, Running};
 use super::pairs::{Key, PAIR_BYTES, Pairs, VALUE_BYTES};
 use super::store::{Answer, Pressed, Reader, Settings, Store, Way};
-use crate::data::{Choice, Random, fold_bytes, mix};
+use crate::data::{Choice, Distribution, Random, fold_bytes, mix};
 use crate::job::{Compression, Durability, Figures, Job, Outcome, Part, PressureOrders, Report, Scenario};
 use crate::workload::{Mix, Op};
 use crate::{latency, usage};
@@ -48,6 +48,12 @@ const POPS: u64 = 1000;
 const LONGEST_WAIT: f64 = 1e6;
 /// A thread that waits for an operation to be due spins at the end, since sleeping is not that exact.
 const SPIN: Duration = Duration::from_micros(100);
+/// Lengths of long values, in bytes, the longest last.
+const LONG_VALUES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
+/// Places in the random text where a long value may begin.
+const LONG_CHOICES: usize = 1 << 16;
+/// Times that as many long values are overwritten as there are.
+const LONG_OVERWRITES: u64 = 3;
 /// Numbers from here on make the second half of a long value.
 const SECOND_HALF: u64 = 1 << 41;
 
@@ -78,6 +84,8 @@ pub(crate) fn run<S: Pressed>(job: &Job, orders: &PressureOrders, report: Report
         (Scenario::Closing, _) => arm.closing::<S>(),
         (Scenario::Headline, _) => arm.headline::<S>(),
         (Scenario::Queue, _) => arm.queue::<S>(),
+        (Scenario::Values, _) => arm.values::<S>(),
+        (Scenario::Ingest, _) => arm.ingest::<S>(),
         (scenario, _) => match scenario.mix() {
             Some(mix) => arm.mixed::<S>(&mix),
             None => Err("this is no scenario".into()),
@@ -193,13 +201,18 @@ impl Arm<'_> {
     }
 
     fn open_at<S: Store>(&self, durability: Durability) -> Answer<S> {
+        self.open_in(&self.orders.directory, durability)
+    }
+
+    fn open_in<S: Store>(&self, directory: &Path, durability: Durability) -> Answer<S> {
         S::open(&Settings {
-            directory: &self.orders.directory,
+            directory,
             memtable_bytes: self.orders.memtable_bytes as usize,
             cache_bytes: self.orders.cache_bytes as usize,
             durability,
             compression: Compression::None,
             is_strict: true,
+            separates: self.orders.scenario == Scenario::Values,
         })
     }
 
@@ -627,6 +640,138 @@ impl Arm<'_> {
         self.figures.set("pop_last_ns", mean(&times[times.len() - few..]));
         self.figures.set("pop_ns", mean(&times));
         self.check_count(&store, keys - times.len() as u64)
+    }
+
+    /// The same bytes as values of each length, in a store of its own: loaded, read, overwritten.
+    fn values<S: Pressed>(&mut self) -> Answer<()> {
+        let (directory, mut long) = (self.orders.directory.clone(), Long::new(self.job.seed));
+        for bytes in LONG_VALUES {
+            (self.report)(format!("values of {bytes} bytes"));
+            let keys = (self.keys() * LONG_VALUES[0] as u64 / bytes as u64).max(4);
+            let within = directory.join(bytes.to_string());
+            std::fs::create_dir(&within)?;
+            let store: S = self.open_in(&within, Durability::Process)?;
+            let stored = keys * bytes as u64;
+            let figure = |name: &str| format!("{name}@{bytes}");
+            let running = Running::start(&within)?;
+            let mut spent = Duration::ZERO;
+            let put = |number: u64, round: u64, long: &mut Long, spent: &mut Duration| {
+                let (key, value) = (self.pairs.key(number), long.value(number, round, bytes));
+                let start = Instant::now();
+                store.put(&key, value)?;
+                *spent += start.elapsed();
+                Answer::Ok(())
+            };
+            for number in 0..keys {
+                put(number, 0, &mut long, &mut spent)?;
+            }
+            spent += lap::settle(&store)?;
+            let rate =
+                |spent: Duration, count: u64| (count * bytes as u64) as f64 / spent.as_secs_f64() / 1e9;
+            let per_byte = |lap: Lap, count: u64| {
+                lap.written.map(|written| written as f64 / (count * bytes as u64) as f64)
+            };
+            self.figures.set(&figure("value_load_gb_per_s"), rate(spent, keys));
+            if let Some(written) = per_byte(running.stop(), keys) {
+                self.figures.set(&figure("value_load_written_per_byte"), written);
+            }
+            let mut rounds = vec![0; keys as usize];
+            let get = self.gets(&store, bytes, &rounds, &mut long)?;
+            self.figures.set(&figure("value_get_ns"), get);
+            usage::clean(&within);
+            let (running, mut spent) = (Running::start(&within)?, Duration::ZERO);
+            let overwrites = LONG_OVERWRITES * keys;
+            let peak = peak_of(&within, &store, || {
+                for at in 0..overwrites {
+                    let number = mix(at ^ self.job.seed) % keys;
+                    rounds[number as usize] += 1;
+                    put(number, rounds[number as usize], &mut long, &mut spent)?;
+                }
+                Ok(())
+            })?;
+            self.figures.set(&figure("value_overwrite_gb_per_s"), rate(spent, overwrites));
+            if let Some(written) = per_byte(running.stop(), overwrites) {
+                self.figures.set(&figure("value_overwrite_written_per_byte"), written);
+            }
+            let rest = usage::disk_bytes(&within);
+            self.figures.set(&figure("value_overwrite_disk_per_byte"), rest as f64 / stored as f64);
+            self.figures.set(&figure("value_peak_disk_per_byte"), peak as f64 / stored as f64);
+            // What was read before was written in one order.
+            let get = self.gets(&store, bytes, &rounds, &mut long)?;
+            self.figures.set(&figure("value_get_again_ns"), get);
+            self.check_count(&store, keys)?;
+            drop(store);
+            std::fs::remove_dir_all(&within)?;
+        }
+        Ok(())
+    }
+
+    /// Gets each long value once, in a random order. Returns the mean time, in nanoseconds.
+    fn gets<S: Store>(&self, store: &S, bytes: usize, rounds: &[u64], long: &mut Long) -> Answer<f64> {
+        let (keys, mut spent, mut reader) = (rounds.len() as u64, Duration::ZERO, store.reader()?);
+        let choice = Choice::new(Distribution::Uniform, keys, self.job.seed);
+        for at in 0..keys {
+            let number = choice.pick(at);
+            let (key, expected) =
+                (self.pairs.key(number), long.value(number, rounds[number as usize], bytes));
+            let (mut right, start) = (false, Instant::now());
+            let is_there = reader.get(&key, |value| right = value == expected)?;
+            spent += start.elapsed();
+            if !is_there || !right {
+                return Err("a value that was written is not there, or is another one".into());
+            }
+        }
+        Ok(spent.as_nanos() as f64 / keys as f64)
+    }
+
+    /// As many sorted pairs as the store has, from all over its keys.
+    fn ingest<S: Pressed>(&mut self) -> Answer<()> {
+        let (store, keys) = (self.open::<S>()?, self.keys());
+        self.load(&store, 0..keys)?;
+        lap::settle(&store)?;
+        usage::clean(&self.orders.directory);
+        (self.report)("ingest".to_owned());
+        let mut pairs: Vec<_> = (keys..2 * keys).map(|number| self.pairs.pair(number)).collect();
+        pairs.sort_unstable_by_key(|(key, _)| *key);
+        let files = self.orders.directory.join("files");
+        std::fs::create_dir(&files)?;
+        let mut running = Running::start(&self.orders.directory)?;
+        running
+            .whole(keys, || store.ingest(&files, pairs.iter().map(|(key, value)| (&key[..], &value[..]))))?;
+        let (lap, settled) = running.settle(&store)?;
+        lap.note("ingest", 1, &mut self.figures);
+        lap.note_written("ingest", keys * PAIR_BYTES, &mut self.figures);
+        self.figures.set("ingest_settle_s", settled.as_secs_f64());
+        self.check(&store, 2 * keys)?;
+        self.check_count(&store, 2 * keys)
+    }
+}
+
+/// Long values: [`LONG_CHOICES`] pieces of one random text, each with its number and round in front.
+struct Long {
+    text: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Long {
+    fn new(seed: u64) -> Self {
+        let mut state = seed;
+        let mut text = vec![0; LONG_VALUES[LONG_VALUES.len() - 1] + LONG_CHOICES];
+        for part in text.chunks_mut(size_of::<u64>()) {
+            state = mix(state);
+            part.copy_from_slice(&state.to_le_bytes()[..part.len()]);
+        }
+        Long { text, value: Vec::new() }
+    }
+
+    /// The value that a pair has in a round.
+    fn value(&mut self, number: u64, round: u64, bytes: usize) -> &[u8] {
+        let head = [number, round].map(u64::to_le_bytes).concat();
+        let start = mix(number ^ round.rotate_left(32)) as usize % LONG_CHOICES;
+        self.value.clear();
+        self.value.extend_from_slice(&head);
+        self.value.extend_from_slice(&self.text[start..start + bytes - head.len()]);
+        &self.value
     }
 }
 

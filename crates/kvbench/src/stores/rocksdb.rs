@@ -1,20 +1,24 @@
 //! RocksDB: levels, compression if it is asked for, memtables and block cache by the budget, Bloom filters of 10 bits,
 //! as many background jobs as there are CPUs; otherwise as it comes.
 
-use super::store::{Answer, MEMTABLES, Pressed, Reader, Settings, Store, Way};
+use super::store::{Answer, MEMTABLES, Pressed, Reader, SEPARATED_BYTES, Settings, Store, Way};
 use crate::job::{Compression, Durability};
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, Options, Snapshot, WaitForCompactOptions,
-    WriteBatch, WriteOptions, properties,
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, IngestExternalFileOptions, Options,
+    Snapshot, SstFileWriter, WaitForCompactOptions, WriteBatch, WriteOptions, properties,
 };
+use std::path::Path;
 
 /// Bits of Bloom filter for each key.
 const FILTER_BITS: f64 = 10.0;
+/// Size of an ingested file, in bytes: that of its own tables.
+const INGESTED_BYTES: u64 = 64 << 20;
 
 /// Each change is in the log, and the operating system has it, before a call returns; in the memory's class there is no
 /// log, in that of power it is synced.
 pub(crate) struct Rocks {
     db: DB,
+    options: Options,
     written: WriteOptions,
     synced: WriteOptions,
 }
@@ -38,11 +42,17 @@ impl Store for Rocks {
         options.set_write_buffer_size(settings.memtable_bytes);
         options.set_max_write_buffer_number(MEMTABLES as i32);
         options.increase_parallelism(crate::affinity::cpus().len() as i32);
+        if settings.separates {
+            options.set_enable_blob_files(true);
+            options.set_min_blob_size(SEPARATED_BYTES.into());
+            options.set_enable_blob_gc(true);
+        }
         let (mut written, mut synced) = (WriteOptions::default(), WriteOptions::default());
         written.disable_wal(settings.durability == Durability::Memory);
         written.set_sync(settings.durability == Durability::Power);
         synced.set_sync(true);
-        Ok(Rocks { db: DB::open(&options, settings.directory.join("store"))?, written, synced })
+        let db = DB::open(&options, settings.directory.join("store"))?;
+        Ok(Rocks { db, options, written, synced })
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
@@ -108,6 +118,24 @@ impl Pressed for Rocks {
         let mut batch = WriteBatch::default();
         batch.delete_range(start, end);
         Ok(self.db.write_opt(batch, &self.written)?)
+    }
+
+    fn ingest<'p>(&self, directory: &Path, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()> {
+        let mut pairs = pairs.peekable();
+        let mut paths = Vec::new();
+        while pairs.peek().is_some() {
+            let path = directory.join(format!("{}.sst", paths.len()));
+            let mut file = SstFileWriter::create(&self.options);
+            file.open(&path)?;
+            while let Some((key, value)) = pairs.next_if(|_| file.file_size() < INGESTED_BYTES) {
+                file.put(key, value)?;
+            }
+            file.finish()?;
+            paths.push(path);
+        }
+        let mut options = IngestExternalFileOptions::default();
+        options.set_move_files(true);
+        Ok(self.db.ingest_external_file_opts(&options, paths)?)
     }
 
     fn snapshot(&self) -> Answer<Snapshot<'_>> {

@@ -22,10 +22,14 @@ pub(crate) struct Settings<'a> {
     pub(crate) compression: Compression,
     /// Whether indexes are part of the budget too, if the store has such a limit.
     pub(crate) is_strict: bool,
+    /// Whether values of [`SEPARATED_BYTES`] and more are kept apart from their keys, in a store that does.
+    pub(crate) separates: bool,
 }
 
 /// A memtable, in stores that have one, takes 1/16 of the budget; up to [`MEMTABLES`] are in memory at once.
 const MEMTABLE_SHARE: usize = 16;
+/// Values of this length, in bytes, and more are kept apart from their keys, if that is asked for.
+pub(crate) const SEPARATED_BYTES: u32 = 4096;
 /// Memtables that may be in memory at once.
 pub(crate) const MEMTABLES: usize = 3;
 
@@ -40,6 +44,7 @@ impl<'a> Settings<'a> {
             durability,
             compression: Compression::None,
             is_strict: false,
+            separates: false,
         }
     }
 
@@ -105,6 +110,9 @@ pub(crate) trait Pressed: Store {
     fn delete(&self, key: &[u8]) -> Answer<()>;
     /// Deletes all keys from one up to another, by the store's own call, or by what its users do without one.
     fn delete_range(&self, start: &[u8], end: &[u8]) -> Answer<()>;
+    /// Adds sorted pairs whose keys the store does not have, by the fastest way that its documentation names. `directory`
+    /// is an empty one on the same device, for files.
+    fn ingest<'p>(&self, directory: &Path, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()>;
     /// Makes a snapshot.
     fn snapshot(&self) -> Answer<Self::Snapshot<'_>>;
     /// Shows the first key and deletes it; false if there is none.
