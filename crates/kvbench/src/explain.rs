@@ -183,6 +183,8 @@ const STEPS: &[(&str, &str)] = &[
     ("value_peak", "the most that the files occupied meanwhile"),
     ("ingest", "sorted pairs added at one instant"),
     ("ingest_settle", "the work in the background after that"),
+    ("transfer", "a transaction that reads and sets two keys, tried again until it commits"),
+    ("transfer_met", "of all tries, those that met another transaction"),
     ("pop", "the first pair is read and deleted"),
     ("pop_first", "the first thousand of them"),
     ("pop_last", "the last thousand of them"),

@@ -375,6 +375,8 @@ pub(crate) enum Scenario {
     Values,
     /// Sorted pairs are added to a store that has others, at one instant
     Ingest,
+    /// Threads move amounts between accounts, a few of which they all want
+    Transfers,
     /// Threads get pairs while one more overwrites them without pause, as in db_bench
     #[serde(rename = "readwhilewriting")]
     #[value(name = "readwhilewriting")]
@@ -410,6 +412,7 @@ impl Scenario {
             Scenario::Queue => "pressure queue",
             Scenario::Values => "pressure values",
             Scenario::Ingest => "pressure ingest",
+            Scenario::Transfers => "pressure transfers",
             Scenario::ReadWhileWriting => "pressure readwhilewriting",
             Scenario::YcsbA => "pressure ycsb-a",
             Scenario::YcsbB => "pressure ycsb-b",

@@ -56,6 +56,7 @@ impl Plan {
             Scenario::Stalls | Scenario::Snapshots | Scenario::Closing => 1_000_000,
             Scenario::Overwrites => (options.live / pairs::PAIR_BYTES).max(1),
             Scenario::Deletes | Scenario::Ranges | Scenario::Ingest => 2_000_000,
+            Scenario::Transfers => 10_000,
             // 1 GiB.
             Scenario::Values => 1 << 18,
             Scenario::Growth => 40_000_000,
@@ -69,7 +70,7 @@ impl Plan {
             Scenario::Deletes | Scenario::Ranges => IDLE,
             Scenario::Memory | Scenario::Snapshots => load / 3,
             _ if scenario.mix().is_some() => load / 3,
-            Scenario::Closing => load / 18,
+            Scenario::Closing | Scenario::Transfers => load / 18,
             _ => load,
         };
         let (memtable, cache) = match scenario {
@@ -89,9 +90,11 @@ impl Plan {
     /// The stores that do it: what LMDB has a call or a form for is compared with it as well.
     fn stores(&self) -> &'static [&'static str] {
         match self.scenario {
-            Scenario::Queue | Scenario::Ranges | Scenario::Values | Scenario::Ingest => {
-                &[FORREST, "rocksdb", "fjall", "lmdb"]
-            }
+            Scenario::Queue
+            | Scenario::Ranges
+            | Scenario::Values
+            | Scenario::Ingest
+            | Scenario::Transfers => &[FORREST, "rocksdb", "fjall", "lmdb"],
             _ => &[FORREST, "rocksdb", "fjall"],
         }
     }

@@ -170,6 +170,12 @@ fn lines(scenario: Scenario, sizes: &Sizes) -> Vec<Line> {
             ("a pop, last 1000", "pop_last_ns", US, vec![BeOf("lmdb", 1.5)]),
         ],
         Scenario::Values => values(),
+        Scenario::Transfers => vec![
+            ("transactions", "transfer_ops_per_s", KILO, vec![AtLeastOf("rocksdb", 1.0)]),
+            ("a transaction, p50", "transfer_p50_ns", US, vec![]),
+            ("a transaction, p99", "transfer_p99_ns", US, vec![BeOf("rocksdb", 1.0)]),
+            ("tries that met others, %", "transfer_met_percent", ONE, vec![]),
+        ],
         Scenario::Ingest => vec![
             ("pairs", "ingest_ops_per_s", KILO, vec![Be(AtLeast, 2000.0), AtLeastOf("rocksdb", 1.0)]),
             ("written for a byte", "ingest_written_per_byte", ONE, vec![]),

@@ -1,11 +1,14 @@
 //! fjall: compression of data blocks if it is asked for, memtable and cache by the budget, otherwise as it comes.
 
-use super::store::{Answer, Pressed, Reader, SEPARATED_BYTES, Settings, Store, Way};
+use super::pairs::Key;
+use super::store::{
+    Amount, Answer, Pressed, Reader, SEPARATED_BYTES, Settings, Store, Transact, Way, amount,
+};
 use crate::job::{Compression, Durability};
 use fjall::config::CompressionPolicy;
 use fjall::{
-    CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode,
-    Snapshot,
+    CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, KvSeparationOptions,
+    OptimisticTxDatabase, OptimisticTxKeyspace, PersistMode, Readable, Snapshot,
 };
 use std::path::Path;
 
@@ -101,7 +104,54 @@ impl Store for Fjall {
     }
 }
 
+/// The same, with optimistic transactions.
+pub(crate) struct Optimistic {
+    db: OptimisticTxDatabase,
+    pairs: OptimisticTxKeyspace,
+    mode: Option<PersistMode>,
+}
+
+impl Transact for Optimistic {
+    fn open(settings: &Settings<'_>) -> Answer<Self> {
+        let db = OptimisticTxDatabase::builder(settings.directory.join("store"))
+            .cache_size(settings.cache_bytes as u64)
+            .journal_compression(CompressionType::None)
+            .manual_journal_persist(settings.durability == Durability::Memory)
+            .open()?;
+        let options = || KeyspaceCreateOptions::default().max_memtable_size(settings.memtable_bytes as u64);
+        let pairs = db.keyspace("pairs", options)?;
+        let mode = match settings.durability {
+            Durability::Memory => None,
+            Durability::Process => Some(PersistMode::Buffer),
+            Durability::Power => Some(PersistMode::SyncData),
+        };
+        Ok(Optimistic { db, pairs, mode })
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
+        Ok(self.pairs.insert(key, value)?)
+    }
+
+    fn transfer(&self, keys: [&[u8]; 2], change: impl Fn([Amount; 2]) -> [Amount; 2]) -> Answer<bool> {
+        let mut transaction = self.db.write_tx()?.durability(self.mode);
+        let old = [
+            amount(transaction.get(&self.pairs, keys[0])?)?,
+            amount(transaction.get(&self.pairs, keys[1])?)?,
+        ];
+        for (key, new) in keys.iter().zip(change(old)) {
+            transaction.insert(&self.pairs, *key, new.to_le_bytes());
+        }
+        Ok(transaction.commit()?.is_ok())
+    }
+
+    fn amounts(&self, keys: &[Key]) -> Answer<Vec<Amount>> {
+        let snapshot = self.db.read_tx();
+        keys.iter().map(|key| amount(snapshot.get(&self.pairs, key)?)).collect()
+    }
+}
+
 impl Pressed for Fjall {
+    type Transactions = Optimistic;
     type Snapshot<'s> = Snapshot;
 
     fn delete(&self, key: &[u8]) -> Answer<()> {

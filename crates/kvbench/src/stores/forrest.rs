@@ -1,8 +1,9 @@
 //! This project's engine on disk, through its public API.
 
-use super::store::{Answer, Fault, Pressed, Reader, Settings, Store, Way};
+use super::pairs::Key;
+use super::store::{Amount, Answer, Fault, Pressed, Reader, Settings, Store, Transact, Way, amount};
 use crate::job::{Compression as Asked, Durability as Class};
-use forrest::{Compression, Cursor, Db, Durability, Snapshot, WriteBatch, WriteOptions};
+use forrest::{Committed, Compression, Cursor, Db, Durability, Snapshot, WriteBatch, WriteOptions};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -78,7 +79,32 @@ impl Store for Forrest {
     }
 }
 
+impl Transact for Forrest {
+    fn open(settings: &Settings<'_>) -> Answer<Self> {
+        Store::open(settings)
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
+        Store::put(self, key, value)
+    }
+
+    fn transfer(&self, keys: [&[u8]; 2], change: impl Fn([Amount; 2]) -> [Amount; 2]) -> Answer<bool> {
+        let mut transaction = self.0.transaction();
+        let old = [amount(transaction.get(keys[0])?)?, amount(transaction.get(keys[1])?)?];
+        for (key, new) in keys.iter().zip(change(old)) {
+            transaction.set(key, new.to_le_bytes())?;
+        }
+        Ok(matches!(transaction.commit()?, Committed::Done))
+    }
+
+    fn amounts(&self, keys: &[Key]) -> Answer<Vec<Amount>> {
+        let snapshot = self.0.snapshot()?;
+        keys.iter().map(|key| amount(snapshot.get(key)?)).collect()
+    }
+}
+
 impl Pressed for Forrest {
+    type Transactions = Self;
     type Snapshot<'s> = Snapshot;
 
     fn delete(&self, key: &[u8]) -> Answer<()> {

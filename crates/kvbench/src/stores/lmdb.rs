@@ -1,6 +1,7 @@
 //! LMDB, through heed: a transaction for each write, given to the operating system, and synced in the class of power.
 
-use super::store::{Answer, Pressed, Reader, Settings, Store, Way};
+use super::pairs::Key;
+use super::store::{Amount, Answer, Pressed, Reader, Settings, Store, Transact, Way, amount};
 use crate::job::Durability;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
@@ -51,7 +52,7 @@ impl Store for Lmdb {
     }
 
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Answer<()> {
-        self.put(key, value)?;
+        Store::put(self, key, value)?;
         Ok(self.env.force_sync()?)
     }
 
@@ -78,7 +79,35 @@ impl Store for Lmdb {
     }
 }
 
+impl Transact for Lmdb {
+    fn open(settings: &Settings<'_>) -> Answer<Self> {
+        Store::open(settings)
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
+        Store::put(self, key, value)
+    }
+
+    fn transfer(&self, keys: [&[u8]; 2], change: impl Fn([Amount; 2]) -> [Amount; 2]) -> Answer<bool> {
+        // One at a time, so none is in the way of another.
+        let mut transaction = self.env.write_txn()?;
+        let read = |key| amount(self.pairs.get(&transaction, key)?);
+        let old = [read(keys[0])?, read(keys[1])?];
+        for (key, new) in keys.iter().zip(change(old)) {
+            self.pairs.put(&mut transaction, key, &new.to_le_bytes())?;
+        }
+        transaction.commit()?;
+        Ok(true)
+    }
+
+    fn amounts(&self, keys: &[Key]) -> Answer<Vec<Amount>> {
+        let transaction = self.env.read_txn()?;
+        keys.iter().map(|key| amount(self.pairs.get(&transaction, key)?)).collect()
+    }
+}
+
 impl Pressed for Lmdb {
+    type Transactions = Self;
     type Snapshot<'s> = RoTxn<'s, WithTls>;
 
     fn delete(&self, key: &[u8]) -> Answer<()> {

@@ -5,7 +5,7 @@
 
 use super::lap::{self, Lap, Running};
 use super::pairs::{Key, PAIR_BYTES, Pairs, VALUE_BYTES};
-use super::store::{Answer, Pressed, Reader, Settings, Store, Way};
+use super::store::{Amount, Answer, Pressed, Reader, Settings, Store, Transact, Way};
 use crate::data::{Choice, Distribution, Random, fold_bytes, mix};
 use crate::job::{Compression, Durability, Figures, Job, Outcome, Part, PressureOrders, Report, Scenario};
 use crate::workload::{Mix, Op};
@@ -86,6 +86,7 @@ pub(crate) fn run<S: Pressed>(job: &Job, orders: &PressureOrders, report: Report
         (Scenario::Queue, _) => arm.queue::<S>(),
         (Scenario::Values, _) => arm.values::<S>(),
         (Scenario::Ingest, _) => arm.ingest::<S>(),
+        (Scenario::Transfers, _) => arm.transfers::<S::Transactions>(),
         (scenario, _) => match scenario.mix() {
             Some(mix) => arm.mixed::<S>(&mix),
             None => Err("this is no scenario".into()),
@@ -205,7 +206,11 @@ impl Arm<'_> {
     }
 
     fn open_in<S: Store>(&self, directory: &Path, durability: Durability) -> Answer<S> {
-        S::open(&Settings {
+        S::open(&self.settings(directory, durability))
+    }
+
+    fn settings<'s>(&self, directory: &'s Path, durability: Durability) -> Settings<'s> {
+        Settings {
             directory,
             memtable_bytes: self.orders.memtable_bytes as usize,
             cache_bytes: self.orders.cache_bytes as usize,
@@ -213,7 +218,7 @@ impl Arm<'_> {
             compression: Compression::None,
             is_strict: true,
             separates: self.orders.scenario == Scenario::Values,
-        })
+        }
     }
 
     fn keys(&self) -> u64 {
@@ -722,6 +727,51 @@ impl Arm<'_> {
             }
         }
         Ok(spent.as_nanos() as f64 / keys as f64)
+    }
+
+    /// Threads move amounts between accounts chosen by Zipf's law; a transaction that met another is tried again.
+    fn transfers<T: Transact>(&mut self) -> Answer<()> {
+        const FIRST: Amount = 1_000_000;
+        let store = T::open(&self.settings(&self.orders.directory, Durability::Process))?;
+        let accounts = self.keys().max(2);
+        let keys: Vec<Key> = (0..accounts).map(|number| self.pairs.key(number)).collect();
+        keys.iter().try_for_each(|key| store.put(key, &FIRST.to_le_bytes()))?;
+        let choice = Choice::new(Distribution::ZIPFIAN, accounts, self.job.seed);
+        let (start, time) = (Instant::now(), self.time());
+        let move_amounts = |thread: u64| -> Answer<(Histogram<u64>, u64)> {
+            let (mut each, mut met, mut random) = (latency::histogram(), 0, Random::new(mix(thread ^ 7)));
+            while start.elapsed() < time {
+                let from = choice.pick_of(random.next(), accounts);
+                let to = (from + 1 + choice.pick_of(random.next(), accounts) % (accounts - 1)) % accounts;
+                let amount = random.below(100);
+                let keys = [from, to].map(|number| &keys[number as usize][..]);
+                let begin = Instant::now();
+                while !store.transfer(keys, |[from, to]| {
+                    let amount = amount.min(from);
+                    [from - amount, to + amount]
+                })? {
+                    met += 1;
+                }
+                each.saturating_record(begin.elapsed().as_nanos() as u64);
+            }
+            Ok((each, met))
+        };
+        let (mut each, mut met) = (latency::histogram(), 0);
+        thread::scope(|scope| {
+            let threads =
+                (0..u64::from(self.orders.threads)).map(|thread| scope.spawn(move || move_amounts(thread)));
+            for thread in threads.collect::<Vec<_>>() {
+                let (own, own_met) = thread.join().map_err(|_| "a thread panicked")??;
+                each.add(own)?;
+                met += own_met;
+            }
+            Answer::Ok(())
+        })?;
+        self.figures.set("transfer_ops_per_s", each.len() as f64 / start.elapsed().as_secs_f64());
+        self.figures.set("transfer_met_percent", 100.0 * met as f64 / (met + each.len()).max(1) as f64);
+        self.note("transfer", &each);
+        let sum: Amount = store.amounts(&keys)?.iter().sum();
+        if sum == FIRST * accounts { Ok(()) } else { Err("amounts were lost or made".into()) }
     }
 
     /// As many sorted pairs as the store has, from all over its keys.

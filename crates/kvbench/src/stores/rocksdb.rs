@@ -1,11 +1,15 @@
 //! RocksDB: levels, compression if it is asked for, memtables and block cache by the budget, Bloom filters of 10 bits,
 //! as many background jobs as there are CPUs; otherwise as it comes.
 
-use super::store::{Answer, MEMTABLES, Pressed, Reader, SEPARATED_BYTES, Settings, Store, Way};
+use super::pairs::Key;
+use super::store::{
+    Amount, Answer, MEMTABLES, Pressed, Reader, SEPARATED_BYTES, Settings, Store, Transact, Way, amount,
+};
 use crate::job::{Compression, Durability};
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, IngestExternalFileOptions, Options,
-    Snapshot, SstFileWriter, WaitForCompactOptions, WriteBatch, WriteOptions, properties,
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, ErrorKind, IngestExternalFileOptions,
+    OptimisticTransactionDB, OptimisticTransactionOptions, Options, Snapshot, SstFileWriter,
+    WaitForCompactOptions, WriteBatch, WriteOptions, properties,
 };
 use std::path::Path;
 
@@ -23,34 +27,40 @@ pub(crate) struct Rocks {
     synced: WriteOptions,
 }
 
+/// How the store is set up, and how it writes: with the durability of the settings, and synced.
+fn options(settings: &Settings<'_>) -> (Options, [WriteOptions; 2]) {
+    let mut blocks = BlockBasedOptions::default();
+    blocks.set_block_cache(&Cache::new_lru_cache(settings.cache_bytes));
+    blocks.set_bloom_filter(FILTER_BITS, false);
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.set_compression_type(match settings.compression {
+        Compression::None => DBCompressionType::None,
+        Compression::Lz4 => DBCompressionType::Lz4,
+    });
+    options.set_block_based_table_factory(&blocks);
+    options.set_write_buffer_size(settings.memtable_bytes);
+    options.set_max_write_buffer_number(MEMTABLES as i32);
+    options.increase_parallelism(crate::affinity::cpus().len() as i32);
+    if settings.separates {
+        options.set_enable_blob_files(true);
+        options.set_min_blob_size(SEPARATED_BYTES.into());
+        options.set_enable_blob_gc(true);
+    }
+    let (mut written, mut synced) = (WriteOptions::default(), WriteOptions::default());
+    written.disable_wal(settings.durability == Durability::Memory);
+    written.set_sync(settings.durability == Durability::Power);
+    synced.set_sync(true);
+    (options, [written, synced])
+}
+
 impl Store for Rocks {
     const OFFERS: &'static [Durability] = &[Durability::Memory, Durability::Process, Durability::Power];
     const COMPRESSES: bool = true;
     type Reader<'s> = Handle<'s>;
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
-        let mut blocks = BlockBasedOptions::default();
-        blocks.set_block_cache(&Cache::new_lru_cache(settings.cache_bytes));
-        blocks.set_bloom_filter(FILTER_BITS, false);
-        let mut options = Options::default();
-        options.create_if_missing(true);
-        options.set_compression_type(match settings.compression {
-            Compression::None => DBCompressionType::None,
-            Compression::Lz4 => DBCompressionType::Lz4,
-        });
-        options.set_block_based_table_factory(&blocks);
-        options.set_write_buffer_size(settings.memtable_bytes);
-        options.set_max_write_buffer_number(MEMTABLES as i32);
-        options.increase_parallelism(crate::affinity::cpus().len() as i32);
-        if settings.separates {
-            options.set_enable_blob_files(true);
-            options.set_min_blob_size(SEPARATED_BYTES.into());
-            options.set_enable_blob_gc(true);
-        }
-        let (mut written, mut synced) = (WriteOptions::default(), WriteOptions::default());
-        written.disable_wal(settings.durability == Durability::Memory);
-        written.set_sync(settings.durability == Durability::Power);
-        synced.set_sync(true);
+        let (options, [written, synced]) = options(settings);
         let db = DB::open(&options, settings.directory.join("store"))?;
         Ok(Rocks { db, options, written, synced })
     }
@@ -107,7 +117,46 @@ impl Store for Rocks {
     }
 }
 
+/// The same, with optimistic transactions.
+pub(crate) struct Optimistic {
+    db: OptimisticTransactionDB,
+    written: WriteOptions,
+}
+
+impl Transact for Optimistic {
+    fn open(settings: &Settings<'_>) -> Answer<Self> {
+        let (options, [written, _]) = options(settings);
+        let db = OptimisticTransactionDB::open(&options, settings.directory.join("store"))?;
+        Ok(Optimistic { db, written })
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
+        Ok(self.db.put_opt(key, value, &self.written)?)
+    }
+
+    fn transfer(&self, keys: [&[u8]; 2], change: impl Fn([Amount; 2]) -> [Amount; 2]) -> Answer<bool> {
+        let transaction = self.db.transaction_opt(&self.written, &OptimisticTransactionOptions::default());
+        // The commit checks what was read for an update.
+        let read = |key| amount(transaction.get_for_update(key, true)?);
+        let old = [read(keys[0])?, read(keys[1])?];
+        for (key, new) in keys.iter().zip(change(old)) {
+            transaction.put(key, new.to_le_bytes())?;
+        }
+        match transaction.commit() {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::TryAgain) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn amounts(&self, keys: &[Key]) -> Answer<Vec<Amount>> {
+        let snapshot = self.db.snapshot();
+        keys.iter().map(|key| amount(snapshot.get(key)?)).collect()
+    }
+}
+
 impl Pressed for Rocks {
+    type Transactions = Optimistic;
     type Snapshot<'s> = Snapshot<'s>;
 
     fn delete(&self, key: &[u8]) -> Answer<()> {

@@ -1,5 +1,6 @@
 //! [`Store`] and [`Reader`]: the operations of every store, and how it is opened.
 
+use super::pairs::Key;
 use crate::job::{Compression, Durability};
 use std::path::Path;
 
@@ -101,6 +102,8 @@ pub(crate) trait Store: Sync + Sized {
 
 /// A store that `kvbench pressure` drives.
 pub(crate) trait Pressed: Store {
+    /// The store, opened for transactions.
+    type Transactions: Transact;
     /// One state of the store, as long as it is kept.
     type Snapshot<'s>
     where
@@ -117,6 +120,28 @@ pub(crate) trait Pressed: Store {
     fn snapshot(&self) -> Answer<Self::Snapshot<'_>>;
     /// Shows the first key and deletes it; false if there is none.
     fn pop(&self, see: impl FnOnce(&[u8])) -> Answer<bool>;
+}
+
+/// A store with transactions, which are serializable for what [`Transact::transfer`] does.
+pub(crate) trait Transact: Sync + Sized {
+    /// Opens the store in the directory, or creates it.
+    fn open(settings: &Settings<'_>) -> Answer<Self>;
+    /// Sets a key outside of transactions.
+    fn put(&self, key: &[u8], value: &[u8]) -> Answer<()>;
+    /// In one transaction, replaces the values of two keys. Returns false if another one was in the way; nothing has
+    /// changed then.
+    fn transfer(&self, keys: [&[u8]; 2], change: impl Fn([Amount; 2]) -> [Amount; 2]) -> Answer<bool>;
+    /// The values of keys, in one state.
+    fn amounts(&self, keys: &[Key]) -> Answer<Vec<Amount>>;
+}
+
+/// What an account has.
+pub(crate) type Amount = u64;
+
+/// An amount of its bytes.
+pub(crate) fn amount(bytes: Option<impl AsRef<[u8]>>) -> Answer<Amount> {
+    let bytes = bytes.ok_or("an account is missing")?;
+    Ok(Amount::from_le_bytes(bytes.as_ref().try_into()?))
 }
 
 /// Reads from a store, in one thread.
