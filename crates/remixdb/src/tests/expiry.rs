@@ -245,7 +245,7 @@ fn random_work_is_right() {
 
 #[test]
 fn expired_values_are_never_returned() {
-    agree_with_a_map(seeds(12, 200));
+    agree_with_a_map(seeds(12, 100));
 }
 
 /// Compares random work with a map.
