@@ -113,8 +113,8 @@ pub(crate) trait Pressed: Store {
     fn delete(&self, key: &[u8]) -> Answer<()>;
     /// Deletes all keys from one up to another, by the store's own call, or by what its users do without one.
     fn delete_range(&self, start: &[u8], end: &[u8]) -> Answer<()>;
-    /// Adds sorted pairs whose keys the store does not have, by the fastest way that its documentation names. `directory`
-    /// is an empty one on the same device, for files.
+    /// Adds sorted pairs whose keys the store does not have, by the fastest way that its documentation names. Files
+    /// may go to `directory`, an empty one on the same device.
     fn ingest<'p>(&self, directory: &Path, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()>;
     /// Makes a snapshot.
     fn snapshot(&self) -> Answer<Self::Snapshot<'_>>;
