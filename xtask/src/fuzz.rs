@@ -36,6 +36,7 @@ const TARGETS: &[Target] = &[
     },
     Target { name: "log", does: "the input as a write-ahead log: its header and its changes", build: None },
     Target { name: "manifest", does: "the input as a manifest", build: None },
+    Target { name: "keys", does: "the input as the key file of an encrypted store", build: None },
     Target {
         name: "backup",
         does: "the input as the description of a backup: listed, verified, restored, pruned",

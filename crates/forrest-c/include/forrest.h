@@ -1040,6 +1040,21 @@ int32_t forrest_options_set_metrics_file(forrest_options *options,
                                          const char *path);
 
 /**
+ * Sets the key of an encrypted store on disk: 32 random bytes, which are copied. A new store with a key is encrypted,
+ * with its checkpoints and backups; without the key nothing can be read. Later it opens only with its key: with
+ * another one, or none, opening fails with `FORREST_INVALID_ARGUMENT` and changes nothing. Other homes fail with
+ * `FORREST_UNSUPPORTED`. Directories of encrypted backups, and salvage, need the command `forrest --key-file`.
+ *
+ * `FORREST_INVALID_ARGUMENT` if there are not 32 bytes; nothing is changed then.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes.
+ */
+int32_t forrest_options_set_encryption_key(forrest_options *options,
+                                           const void *key,
+                                           size_t key_bytes);
+
+/**
  * Destroys an options object. Stores that were opened with it stay open. Null is ignored.
  */
 int32_t forrest_options_destroy(forrest_options *options);
@@ -2192,6 +2207,30 @@ int32_t forrest_settle(forrest_db *db);
  * may be resumed later.
  */
 int32_t forrest_resume(forrest_db *db);
+
+/**
+ * Replaces the key that opens an encrypted store on disk by another one of 32 bytes. No data is written again. When
+ * this returns, only the new key opens the store, also after a loss of power. Checkpoints and backups that were made
+ * before need the old one.
+ *
+ * `FORREST_INVALID_ARGUMENT` if there are not 32 bytes, or the store is not encrypted; `FORREST_UNSUPPORTED` in other
+ * homes, and if the store can only be read; `FORREST_OUT_OF_SPACE`; `FORREST_IO`: either key may open the store then.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes.
+ */
+int32_t forrest_rotate_key(forrest_db *db,
+                           const void *key,
+                           size_t key_bytes);
+
+/**
+ * Adds a random data key to an encrypted store on disk. Files that are made from now on are encrypted with it; older
+ * ones keep theirs until they are merged. It is for a key that may have leaked together with a copy of the store.
+ *
+ * `FORREST_INVALID_ARGUMENT` if the store is not encrypted; `FORREST_UNSUPPORTED` in other homes, and if the store can
+ * only be read; `FORREST_OUT_OF_SPACE`; `FORREST_IO`.
+ */
+int32_t forrest_rotate_data_key(forrest_db *db);
 
 /**
  * Changes an option of an open store, for all its handles, until it is closed: `FORREST_BATCH_OPS_MAX`,

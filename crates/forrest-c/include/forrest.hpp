@@ -201,6 +201,12 @@ public:
         return *this;
     }
 
+    /** Sets the key of an encrypted store on disk: 32 bytes. */
+    Options &encryption_key(std::string_view key) {
+        detail::check(forrest_options_set_encryption_key(handle(), key.data(), key.size()));
+        return *this;
+    }
+
     forrest_options *handle() const noexcept { return handle_.get(); }
 
 private:
@@ -934,6 +940,12 @@ public:
     void refresh() { detail::check(forrest_refresh(handle())); }
     /** Accepts changes again after a failure of the disk. */
     void resume() { detail::check(forrest_resume(handle())); }
+
+    /** Replaces the key that opens an encrypted store on disk: 32 bytes. */
+    void rotate_key(std::string_view key) { detail::check(forrest_rotate_key(handle(), key.data(), key.size())); }
+
+    /** Encrypts the files that are made from now on with a new data key. */
+    void rotate_data_key() { detail::check(forrest_rotate_data_key(handle())); }
     /** Changes an option of the open store. */
     void set_option(int32_t option, uint64_t value) { detail::check(forrest_set_option(handle(), option, value)); }
 

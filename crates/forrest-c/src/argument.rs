@@ -3,7 +3,7 @@
 
 use crate::code::FORREST_ABSENT;
 use crate::failure::Failure;
-use forrest_rust::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use forrest_rust::{EncryptionKey, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
@@ -54,6 +54,19 @@ pub(crate) unsafe fn end<'a>(start: *const c_void, length: usize) -> Result<Opti
     // SAFETY: `start` and `length` meet the requirements of `bytes`, which are those of `perhaps` and of this
     // function.
     unsafe { perhaps(key, start, length) }
+}
+
+/// An encryption key from C.
+///
+/// # Safety
+/// - As [`bytes`].
+pub(crate) unsafe fn encryption_key(start: *const c_void, length: usize) -> Result<EncryptionKey, Failure> {
+    // SAFETY: `start` and `length` meet the requirements of `bytes`, which are those of this function.
+    let bytes = unsafe { bytes("encryption key", start, length, usize::MAX) }?;
+    let key = bytes.try_into().map_err(|_| {
+        Failure::invalid(format_args!("the encryption key has {length} bytes; it must have 32"))
+    });
+    key.map(EncryptionKey::from_bytes)
 }
 
 /// Text from C: a URL, a name, a path.

@@ -1,6 +1,6 @@
 //! Options for opening a store.
 
-use crate::argument::{Place, text};
+use crate::argument::{Place, encryption_key, text};
 use crate::callback::{CompactionFilter, Filter, Listen, Listener};
 use crate::code::FORREST_OK;
 use crate::failure::{Failure, guard};
@@ -228,6 +228,30 @@ pub unsafe extern "C" fn forrest_options_set_metrics_file(options: *mut Options,
         // SAFETY: `path` is null or ends with a zero byte, as the Safety section demands.
         let path = unsafe { text("file for metrics", path) }?;
         options.builder = options.builder.clone().metrics_file(path);
+        Ok(FORREST_OK)
+    })
+}
+
+/// Sets the key of an encrypted store on disk: 32 random bytes, which are copied. A new store with a key is encrypted,
+/// with its checkpoints and backups; without the key nothing can be read. Later it opens only with its key: with
+/// another one, or none, opening fails with `FORREST_INVALID_ARGUMENT` and changes nothing. Other homes fail with
+/// `FORREST_UNSUPPORTED`. Directories of encrypted backups, and salvage, need the command `forrest --key-file`.
+///
+/// `FORREST_INVALID_ARGUMENT` if there are not 32 bytes; nothing is changed then.
+///
+/// # Safety
+/// - `key` is null or has `key_bytes` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_options_set_encryption_key(
+    options: *mut Options,
+    key: *const c_void,
+    key_bytes: usize,
+) -> i32 {
+    guard(|| {
+        let mut options = OPTIONS.exclusive(options)?;
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
+        let key = unsafe { encryption_key(key, key_bytes) }?;
+        options.builder = options.builder.clone().encryption_key(key);
         Ok(FORREST_OK)
     })
 }

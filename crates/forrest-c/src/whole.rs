@@ -101,6 +101,35 @@ pub extern "C" fn forrest_resume(db: *mut Db) -> i32 {
     whole(db, |store| store.resume())
 }
 
+/// Replaces the key that opens an encrypted store on disk by another one of 32 bytes. No data is written again. When
+/// this returns, only the new key opens the store, also after a loss of power. Checkpoints and backups that were made
+/// before need the old one.
+///
+/// `FORREST_INVALID_ARGUMENT` if there are not 32 bytes, or the store is not encrypted; `FORREST_UNSUPPORTED` in other
+/// homes, and if the store can only be read; `FORREST_OUT_OF_SPACE`; `FORREST_IO`: either key may open the store then.
+///
+/// # Safety
+/// - `key` is null or has `key_bytes` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_rotate_key(db: *mut Db, key: *const c_void, key_bytes: usize) -> i32 {
+    guard(|| {
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
+        let key = unsafe { argument::encryption_key(key, key_bytes) }?;
+        Db::of(db)?.newest()?.0.rotate_key(&key)?;
+        Ok(FORREST_OK)
+    })
+}
+
+/// Adds a random data key to an encrypted store on disk. Files that are made from now on are encrypted with it; older
+/// ones keep theirs until they are merged. It is for a key that may have leaked together with a copy of the store.
+///
+/// `FORREST_INVALID_ARGUMENT` if the store is not encrypted; `FORREST_UNSUPPORTED` in other homes, and if the store can
+/// only be read; `FORREST_OUT_OF_SPACE`; `FORREST_IO`.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_rotate_data_key(db: *mut Db) -> i32 {
+    whole(db, |store| store.rotate_data_key())
+}
+
 /// Changes an option of an open store, for all its handles, until it is closed: `FORREST_BATCH_OPS_MAX`,
 /// `FORREST_BATCH_BYTES_MAX`, and on disk `FORREST_MEMORY_BYTES`, `FORREST_MEMTABLE_BYTES`, `FORREST_CACHE_BYTES`,
 /// `FORREST_TABLE_BYTES`, `FORREST_WORKERS`, `FORREST_OPEN_FILES`, `FORREST_WAIT_MS` and

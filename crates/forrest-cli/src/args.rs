@@ -69,6 +69,9 @@ pub(crate) struct StoreArgs {
     /// Directory of its own for the log, on another device
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) log_directory: Option<PathBuf>,
+    /// Key of an encrypted store: 32 bytes, or hex digits
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
     /// No notes and no progress bars; errors stay
     #[arg(long, short = 'q', global = true)]
     pub(crate) quiet: bool,
@@ -105,6 +108,9 @@ pub(crate) enum Command {
     /// Back up a store, list, verify, restore and prune backups
     #[command(subcommand, after_help = help::BACKUP)]
     Backup(BackupCommand),
+    /// Replace the key of an encrypted store
+    #[command(subcommand, after_help = help::KEY)]
+    Key(KeyCommand),
     /// Give the log of a store a directory of its own
     #[command(after_help = help::MOVE_LOG)]
     MoveLog(MoveLogArgs),
@@ -225,6 +231,44 @@ pub(crate) struct BackupPruneArgs {
     /// Keep those of the last N days, and the newest
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     pub(crate) days: Option<u64>,
+}
+
+/// Everything about the keys of encrypted stores.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Replace the key that opens a store
+    #[command(after_help = help::KEY_ROTATE)]
+    Rotate(KeyRotateArgs),
+    /// Encrypt new files of a store with a new data key
+    #[command(after_help = help::KEY_ROTATE_DATA)]
+    RotateData(KeyRotateDataArgs),
+}
+
+impl KeyCommand {
+    /// The store.
+    pub(crate) fn store(&self) -> &str {
+        match self {
+            KeyCommand::Rotate(args) => &args.store,
+            KeyCommand::RotateData(args) => &args.store,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyRotateArgs {
+    /// The store, which --key-file opens
+    #[arg(value_name = "STORE")]
+    pub(crate) store: String,
+    /// The file with the new key
+    #[arg(value_name = "NEW")]
+    pub(crate) new: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyRotateDataArgs {
+    /// The store, which --key-file opens
+    #[arg(value_name = "STORE")]
+    pub(crate) store: String,
 }
 
 #[derive(Debug, Args)]

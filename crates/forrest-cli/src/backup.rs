@@ -9,7 +9,8 @@ use crate::interrupt;
 use crate::progress;
 use crate::session::{Answer, Session};
 use crate::term;
-use forrest::{Backup, BackupOptions, Error, Keep, backups, prune, restore_with, verify_backup_with};
+use forrest::encrypted::{backups, prune, restore, verify_backup};
+use forrest::{Backup, BackupOptions, Error, Keep};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -20,7 +21,7 @@ pub(crate) fn run(session: &mut Session, command: &BackupCommand) -> Result<Answ
         BackupCommand::Create(args) => create(session, args),
         BackupCommand::List(args) => list(session, args),
         BackupCommand::Verify(args) => verify(session, args),
-        BackupCommand::Restore(args) => restore(session, args),
+        BackupCommand::Restore(args) => make(session, args),
         BackupCommand::Prune(args) => remove(session, args),
     }
 }
@@ -55,7 +56,8 @@ fn create(session: &mut Session, args: &BackupCreateArgs) -> Result<Answer, Fail
 }
 
 fn list(session: &mut Session, args: &BackupListArgs) -> Result<Answer, Failure> {
-    for backup in backups(&args.directory).map_err(|error| failed(&args.directory, error))? {
+    let key = session.home.key.clone();
+    for backup in backups(&args.directory, key.as_ref()).map_err(|error| failed(&args.directory, error))? {
         print(session, &backup, |session, backup| match &backup.damage {
             None => {
                 let Backup { id, time, bytes, new_bytes, .. } = backup;
@@ -68,16 +70,18 @@ fn list(session: &mut Session, args: &BackupListArgs) -> Result<Answer, Failure>
 }
 
 fn verify(session: &mut Session, args: &BackupVerifyArgs) -> Result<Answer, Failure> {
+    let key = session.home.key.clone();
+    let key = key.as_ref();
     let ids = match args.id {
         Some(id) => vec![id],
         None => {
-            let all = backups(&args.directory).map_err(|error| failed(&args.directory, error))?;
+            let all = backups(&args.directory, key).map_err(|error| failed(&args.directory, error))?;
             all.iter().map(|backup| backup.id).collect()
         }
     };
     for id in ids {
         let mut watch = progress::watching(&session.term, session.quiet);
-        let read = verify_backup_with(&args.directory, Some(id), |now| watch(now.done, now.whole));
+        let read = verify_backup(&args.directory, key, Some(id), |now| watch(now.done, now.whole));
         drop(watch);
         let backup = read.map_err(|error| failed(&args.directory, error))?;
         print(session, &backup, |session, backup| {
@@ -87,9 +91,10 @@ fn verify(session: &mut Session, args: &BackupVerifyArgs) -> Result<Answer, Fail
     Ok(Answer::Done)
 }
 
-fn restore(session: &mut Session, args: &BackupRestoreArgs) -> Result<Answer, Failure> {
+fn make(session: &mut Session, args: &BackupRestoreArgs) -> Result<Answer, Failure> {
     let mut watch = progress::watching(&session.term, session.quiet);
-    let made = restore_with(&args.directory, args.id, &args.to, |now| watch(now.done, now.whole));
+    let key = session.home.key.as_ref();
+    let made = restore(&args.directory, key, args.id, &args.to, |now| watch(now.done, now.whole));
     drop(watch);
     let backup = made.map_err(|error| failed(&args.directory, error))?;
     print(session, &backup, |session, backup| {
@@ -112,7 +117,8 @@ fn remove(session: &mut Session, args: &BackupPruneArgs) -> Result<Answer, Failu
             Keep::Since(SystemTime::now().checked_sub(age).unwrap_or(UNIX_EPOCH))
         }
     };
-    let pruned = prune(&args.directory, keep).map_err(|error| failed(&args.directory, error))?;
+    let pruned = prune(&args.directory, session.home.key.as_ref(), keep)
+        .map_err(|error| failed(&args.directory, error))?;
     if session.format == Format::Jsonl {
         let ids: Vec<_> = pruned.removed.iter().map(u64::to_string).collect();
         let line = format!("{{\"removed\": [{}], \"bytes\": {}}}\n", ids.join(", "), pruned.bytes);

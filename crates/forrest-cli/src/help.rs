@@ -234,6 +234,33 @@ Examples:
   forrest --db trees --log-directory fast-log count
   forrest move-log trees                     back to the other files";
 
+pub(crate) const KEY: &str = "\
+A store that is created with --key-file is encrypted, and opens only with that
+key. Its checkpoints are too, and the directories of its backups. Keep the key
+where the store is not: without it, the data is lost for everybody.
+\"head -c 32 /dev/urandom >my.key\" makes one.
+
+Examples:
+  forrest --key-file my.key --db vault set oak Quercus
+  forrest --key-file my.key key rotate vault new.key
+  forrest --key-file new.key key rotate-data vault";
+
+pub(crate) const KEY_ROTATE: &str = "\
+The key in NEW opens the store from then on, and the old one does not, also
+after power loss. No data is encrypted again, so it takes a moment. Checkpoints
+and backups that were made before need the old key.
+
+Examples:
+  forrest --key-file new.key key rotate vault my.key";
+
+pub(crate) const KEY_ROTATE_DATA: &str = "\
+New files are encrypted with a new random key. Older files keep theirs until
+they are merged. Use it if a key may have leaked together with a copy of the
+store, after \"key rotate\".
+
+Examples:
+  forrest --key-file my.key key rotate-data vault";
+
 pub(crate) const SALVAGE: &str = "\
 Reads the files in SRC, also if the store cannot be opened, and makes a new
 store at DST of everything whose checksum is right. DST appears only when it is

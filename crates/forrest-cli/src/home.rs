@@ -5,7 +5,7 @@
 
 use crate::args::StoreOptions;
 use crate::failure::Failure;
-use forrest::{Builder, Db, Durability};
+use forrest::{Builder, Db, Durability, EncryptionKey};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -34,6 +34,8 @@ pub(crate) struct Home {
     pub(crate) builder: Builder,
     /// The directory of its log, if that has one of its own.
     log_directory: Option<PathBuf>,
+    /// The key, if it is encrypted.
+    pub(crate) key: Option<EncryptionKey>,
     /// Whether the store is only read, whatever others do with it meanwhile.
     reads: Reads,
     /// Nobody has named it.
@@ -61,6 +63,7 @@ impl Home {
             makes,
             builder: Db::builder(),
             log_directory: None,
+            key: None,
             reads: Reads::No,
             is_unnamed: false,
             temporary: None,
@@ -145,6 +148,21 @@ impl Home {
             }
             self.builder = self.builder.log_directory(directory);
             self.log_directory = Some(directory.to_owned());
+        }
+        Ok(self)
+    }
+
+    /// The same store with the key in this file. `is_for_others` says that the command reads other directories with it.
+    pub(crate) fn with_key(mut self, file: Option<&Path>, is_for_others: bool) -> Result<Self, Failure> {
+        if let Some(file) = file {
+            if self.directory().is_none() && !is_for_others {
+                return Err(Failure::usage("--key-file is for commands on a store on disk"));
+            }
+            let key = EncryptionKey::from_file(file).map_err(Failure::Store)?;
+            if self.directory().is_some() {
+                self.builder = self.builder.encryption_key(key.clone());
+            }
+            self.key = Some(key);
         }
         Ok(self)
     }
@@ -308,7 +326,7 @@ fn is_of_a_store(name: &str) -> bool {
     name.split_once('.').is_some_and(|(digits, kind)| {
         digits.len() >= DIGITS_MIN
             && digits.bytes().all(|b| b.is_ascii_digit())
-            && ["log", "manifest", "remix", "table"].contains(&kind)
+            && ["log", "manifest", "remix", "table", "key"].contains(&kind)
     })
 }
 

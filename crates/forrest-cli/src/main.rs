@@ -56,9 +56,10 @@ mod term;
 mod top;
 mod verify;
 
-use args::{BackupCommand, Cli, Command, StoreArgs, StoreCommand};
+use args::{BackupCommand, Cli, Command, KeyCommand, StoreArgs, StoreCommand};
 use clap::{CommandFactory, Parser};
 use failure::Failure;
+use forrest::EncryptionKey;
 use home::Home;
 use session::{Answer, Session};
 use std::process::ExitCode;
@@ -76,6 +77,9 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
     let Cli { store, command } = cli;
     let home =
         home_of(&command, &store)?.with_log(store.log_directory.as_deref())?.with_options(&store.options);
+    // Those read directories of their own.
+    let takes_key = matches!(command, Command::Backup(_) | Command::Salvage(_));
+    let home = home.with_key(store.key_file.as_deref(), takes_key)?;
     let has_its_own = match command {
         Command::Doctor => Some("doctor looks at the machine and not at a store"),
         Command::Pages(_) => Some("pages writes what is installed beside the command"),
@@ -83,6 +87,7 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
         Command::Salvage(_) => Some("salvage reads the files of the store that it names"),
         Command::Top(_) => Some("top reads what the process writes that has the store open"),
         Command::Backup(_) => Some("backup works on the store and the directories that it names"),
+        Command::Key(_) => Some("key works on the store that it names"),
         Command::MoveLog(_) => Some("move-log works on the files of the store that it names"),
         Command::Bench(_) => Some("bench fills and reads its own keyspace"),
         Command::Stress(_) => Some("stress fills and reads its own keyspace"),
@@ -139,6 +144,7 @@ fn dispatch(session: &mut Session, command: Command) -> Result<Answer, Failure> 
         Command::Salvage(args) => salvage::run(session, &args),
         Command::Top(args) => top::run(session, &args),
         Command::Backup(command) => backup::run(session, &command),
+        Command::Key(command) => key(session, &command),
         Command::MoveLog(args) => match forrest::move_log(&args.store, args.to.as_deref()) {
             Ok(()) => Ok(Answer::Done),
             Err(error) => Err(Failure::Opening(args.store, error)),
@@ -151,6 +157,17 @@ fn dispatch(session: &mut Session, command: Command) -> Result<Answer, Failure> 
     }
 }
 
+/// Replaces a key of an encrypted store.
+fn key(session: &Session, command: &KeyCommand) -> Result<Answer, Failure> {
+    let replaced = match command {
+        KeyCommand::Rotate(args) => {
+            session.db.rotate_key(&EncryptionKey::from_file(&args.new).map_err(Failure::Store)?)
+        }
+        KeyCommand::RotateData(_) => session.db.rotate_data_key(),
+    };
+    replaced.map(|()| Answer::Done).map_err(|error| session.home.failed(error))
+}
+
 /// The store that a command works on.
 fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
     if store.read_only && !matches!(command, Command::Store(_) | Command::Shell(_)) {
@@ -160,6 +177,10 @@ fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
         Command::Backup(BackupCommand::Create(args)) => {
             let store = once(store.db.as_deref(), Some(&args.store))?.unwrap_or_default();
             Ok(Home::at(store, false).reading(false, true))
+        }
+        Command::Key(command) => {
+            let store = once(store.db.as_deref(), Some(command.store()))?.unwrap_or_default();
+            Ok(Home::at(store, false))
         }
         Command::Doctor
         | Command::Top(_)

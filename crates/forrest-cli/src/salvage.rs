@@ -7,13 +7,15 @@ use crate::interrupt;
 use crate::progress;
 use crate::session::{Answer, Session};
 use crate::term;
-use forrest::{Loss, Salvaged, salvage_with};
+use forrest::{Loss, Salvaged, encrypted};
 use std::ops::Bound;
 
 /// Copies a store, and prints what is lost.
 pub(crate) fn run(session: &mut Session, args: &SalvageArgs) -> Result<Answer, Failure> {
     let mut watch = progress::watching(&session.term, session.quiet);
-    let salvaged = salvage_with(&args.from, &args.to, |progress| watch(progress.done, progress.whole));
+    let key = session.home.key.as_ref();
+    let salvaged =
+        encrypted::salvage(&args.from, key, &args.to, |progress| watch(progress.done, progress.whole));
     drop(watch);
     let salvaged = match salvaged {
         Ok(salvaged) => salvaged,

@@ -16,6 +16,7 @@
 //! | pairs.rs | pairs as one byte string, and the comparison of a range with them |
 //! | bounds.rs | [`KeyRange`], [`prefix_end`] |
 //! | options.rs | [`Options`], [`Durability`], [`Compression`] |
+//! | key.rs | [`EncryptionKey`] |
 //! | metrics.rs | [`Metrics`], [`Event`], [`Listener`] |
 //! | latency.rs | [`Latency`]: how long calls took |
 //! | stats.rs | [`Stats`], [`Approximate`], [`Capabilities`] |
@@ -39,6 +40,7 @@ mod contract;
 pub mod error;
 mod filter;
 pub mod ingest;
+mod key;
 pub mod latency;
 pub mod line;
 pub mod merge;
@@ -57,6 +59,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use filter::{Filter, Verdict};
 pub use forrest_index::{Direction, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use ingest::Ingest;
+pub use key::EncryptionKey;
 pub use latency::{Call, Latencies, Latency};
 pub use merge::MergeOperator;
 pub use metrics::{Event, Job, Listener, Metrics, Waits, Work};

@@ -4,6 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::Filter;
+use crate::key::EncryptionKey;
 use crate::merge::Operators;
 use crate::metrics::Listener;
 use std::fmt;
@@ -130,6 +131,8 @@ pub struct Options {
     pub history_age: Duration,
     /// The directory of the logs; `None` for that of the store.
     pub log_directory: Option<PathBuf>,
+    /// The key of an encrypted store; a new store with a key is encrypted. `None` for a store that is not.
+    pub encryption_key: Option<EncryptionKey>,
     /// Whether a store that is not there is created.
     pub create: bool,
     /// Whether the store is only read. Other processes may change it meanwhile.
@@ -202,6 +205,7 @@ impl Default for Options {
             history_bytes: DEFAULT_HISTORY_BYTES,
             history_age: DEFAULT_HISTORY_AGE,
             log_directory: None,
+            encryption_key: None,
             create: true,
             read_only: false,
             mode: DEFAULT_MODE,

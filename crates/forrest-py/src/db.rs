@@ -9,6 +9,7 @@ use crate::scope::{Part, Scope};
 use crate::watch::Watch;
 use forrest::{BackupOptions, Builder, OptionChanges};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyAny, PyDict};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ impl Db {
         batch_bytes_max=None, pages=None, numa=None, mode=None, wait=None,
         background_bytes_per_second=None, memory_bytes=None, log_directory=None, compression=None,
         history=None, history_bytes=None, history_age=None, latencies=None, metrics_file=None,
+        encryption_key=None,
     ))]
     fn new(
         url: &Bound<'_, PyAny>,
@@ -76,6 +78,7 @@ impl Db {
         history_age: Option<Duration>,
         latencies: Option<bool>,
         metrics_file: Option<PathBuf>,
+        encryption_key: Option<PyBackedBytes>,
     ) -> PyResult<PyClassInitializer<Db>> {
         let py = url.py();
         let url = options::url(url)?;
@@ -89,6 +92,8 @@ impl Db {
         let compression = compression.map(|word| choose(py, "compression", COMPRESSION, word)).transpose()?;
         given!(builder, background_bytes_per_second, memory_bytes, log_directory, compression);
         given!(builder, history, history_bytes, history_age, latencies, metrics_file);
+        let encryption_key = encryption_key.map(|key| options::encryption_key(py, &key)).transpose()?;
+        given!(builder, encryption_key);
         let open = || if read_only { builder.open_read_only(&url) } else { builder.open(&url) };
         let db = py.detach(open).map_err(|error| Failure::from(error).raise(py))?;
         let initializer = || {
@@ -206,6 +211,20 @@ impl Db {
     /// changes that reads show are then durable. Does nothing if the store is not stopped.
     fn resume(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, forrest::Db::resume)
+    }
+
+    /// Replaces the key that opens an encrypted store on disk by another one of 32 bytes. No data is written again.
+    /// When this returns, only the new key opens the store, also after a loss of power. Checkpoints and backups that
+    /// were made before need the old one.
+    fn rotate_key(&self, py: Python<'_>, key: PyBackedBytes) -> PyResult<()> {
+        let key = options::encryption_key(py, &key)?;
+        self.run(py, move |db| db.rotate_key(&key))
+    }
+
+    /// Adds a random data key to an encrypted store on disk, for the files that are made from now on. Older files keep
+    /// theirs until they are merged. It is for a key that may have leaked together with a copy of the store.
+    fn rotate_data_key(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, forrest::Db::rotate_data_key)
     }
 
     /// Changes sizes and limits of the open store, for all its handles. Those that are not given stay as they are.

@@ -1,9 +1,10 @@
 //! Options with named values, and URLs.
 
 use crate::failure::Failure;
-use forrest::{Compression, Durability, Numa, Pages};
+use forrest::{Compression, Durability, EncryptionKey, Numa, Pages};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyInt, PyString};
 
 /// The values of an option by name.
@@ -35,6 +36,15 @@ pub(crate) fn numa(argument: &Bound<'_, PyAny>) -> PyResult<Numa> {
         return Ok(Numa::Node(node));
     }
     Err(PyTypeError::new_err("numa must be a str or an int"))
+}
+
+/// The encryption key of an argument.
+pub(crate) fn encryption_key(py: Python<'_>, bytes: &PyBackedBytes) -> PyResult<EncryptionKey> {
+    let key: Result<[u8; 32], _> = (&bytes[..]).try_into();
+    key.map(EncryptionKey::from_bytes).map_err(|_| {
+        let len = bytes.len();
+        Failure::Invalid(format!("encryption_key has {len} bytes; it must have 32")).raise(py)
+    })
 }
 
 /// The value of a name.

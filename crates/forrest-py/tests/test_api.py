@@ -357,6 +357,33 @@ def test_options(tmp_path: Path) -> None:
         small.put_many((b"%08d" % number, bytes(200)) for number in range(100_000))
 
 
+def test_an_encrypted_store(tmp_path: Path) -> None:
+    first, second = bytes(range(32)), bytearray(b"the second key, also of 32 bytes")
+    path = tmp_path / "encrypted"
+    with forrest.open(path, encryption_key=first) as db:
+        db[b"oak"] = b"Quercus robur"
+        db.rotate_data_key()
+        db.compact()
+        db.checkpoint(tmp_path / "copy")
+        db.rotate_key(second)
+        db[b"elm"] = b"Ulmus glabra"
+        with pytest.raises(forrest.InvalidArgumentError, match="31 bytes"):
+            db.rotate_key(bytes(31))
+    for file in [*path.iterdir(), *(tmp_path / "copy").iterdir()]:
+        assert not any(word in file.read_bytes() for word in (b"Quercus", b"oak", b"Ulmus"))
+    for key, why in ((None, "encrypted"), (first, "wrong key"), (b"short", "5 bytes")):
+        with pytest.raises(forrest.InvalidArgumentError, match=why):
+            forrest.open(path, encryption_key=key)
+    with forrest.open(path, encryption_key=second) as db:
+        assert dict(db) == {b"elm": b"Ulmus glabra", b"oak": b"Quercus robur"}
+    with forrest.open(tmp_path / "copy", encryption_key=first) as db:
+        assert dict(db) == {b"oak": b"Quercus robur"}
+    with pytest.raises(forrest.UnsupportedError):
+        forrest.open("memory:", encryption_key=first)
+    with pytest.raises(forrest.UnsupportedError):
+        forrest.open("memory:").rotate_data_key()
+
+
 def test_the_whole_store(db: forrest.Db, tmp_path: Path) -> None:
     db.put_many((b"%d" % number, b"") for number in range(100))
     db.sync()

@@ -28,7 +28,7 @@ pub(crate) fn back_up(
 }
 
 /// An error if a path is a URL.
-fn check(path: &Path) -> Result<()> {
+pub(crate) fn check(path: &Path) -> Result<()> {
     match path.to_str().is_some_and(|text| directory(text).is_none()) {
         true => Err(Error::invalid(format!("backups at \"{}\": this is not a path", path.display()))),
         false => Ok(()),
@@ -42,7 +42,7 @@ fn check(path: &Path) -> Result<()> {
 /// `Io` if there are none; `InvalidArgument` if the directory has other files.
 pub fn backups(path: impl AsRef<Path>) -> Result<Vec<Backup>> {
     check(path.as_ref())?;
-    remixdb::backups(path.as_ref())
+    remixdb::backups(path.as_ref(), None)
 }
 
 /// Makes a new store at `to` of the backup with this number, or of the newest one. Every byte is checked while it is
@@ -68,7 +68,7 @@ pub fn restore_with(
 ) -> Result<Backup> {
     check(path.as_ref())?;
     check(to.as_ref())?;
-    remixdb::restore(path.as_ref(), id, to.as_ref(), &mut see)
+    remixdb::restore(path.as_ref(), None, id, to.as_ref(), &mut see)
 }
 
 /// Reads every byte of the backup with this number, or of the newest one, and checks it. Writes nothing.
@@ -90,7 +90,7 @@ pub fn verify_backup_with(
     mut see: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Backup> {
     check(path.as_ref())?;
-    remixdb::verify_backup(path.as_ref(), id, &mut see)
+    remixdb::verify_backup(path.as_ref(), None, id, &mut see)
 }
 
 /// Removes old backups, and the files that none of the others needs. The newest backup always stays. A crash leaves
@@ -101,5 +101,5 @@ pub fn verify_backup_with(
 /// to be removed is being restored or verified, or if a backup or prune is in progress. Nothing is removed then. `Io`.
 pub fn prune(path: impl AsRef<Path>, keep: Keep) -> Result<Pruned> {
     check(path.as_ref())?;
-    remixdb::prune(path.as_ref(), keep)
+    remixdb::prune(path.as_ref(), None, keep)
 }

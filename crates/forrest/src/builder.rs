@@ -2,6 +2,8 @@
 //!
 //! Each option documents its unit, its default, its limit and its purpose.
 
+#[cfg(feature = "encryption")]
+use forrest_engine::EncryptionKey;
 use forrest_engine::options::{DEFAULT_CACHE_BYTES, DEFAULT_MEMORY_BYTES_MAX, DEFAULT_MEMTABLE_BYTES};
 use forrest_engine::{Compression, Durability, Event, Filter, Listener, Numa, Options, Pages, Verdict};
 use std::path::PathBuf;
@@ -576,6 +578,36 @@ impl Builder {
     /// ```
     pub fn log_directory(mut self, path: impl Into<PathBuf>) -> Builder {
         self.options.log_directory = Some(path.into());
+        self
+    }
+
+    /// The key of an encrypted store on disk. A new store with a key is encrypted from its first byte.
+    ///
+    /// Default: none, the store is not encrypted. Limit: stores on disk; other homes fail with `Unsupported`. Why: the
+    /// files are of no use without the key. Each byte of keys, values and names of keyspaces is encrypted and
+    /// authenticated with AES-256-GCM-SIV; names, sizes and times of the files stay readable, and old files that are
+    /// put back are not noticed (docs/durability.md has the list). Without the key the data is lost.
+    ///
+    /// An encrypted store opens with its key only, also to be read: without it, or with another one,
+    /// [`open`](Builder::open) fails with `InvalidArgument`, and changes nothing. A plain store does not become an
+    /// encrypted one. Checkpoints and backups are encrypted too. [`Db::rotate_key`](crate::Db::rotate_key) replaces the
+    /// key.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::{Db, EncryptionKey, ErrorKind};
+    /// # let random = || [7; 32];
+    /// let key = EncryptionKey::from_bytes(random());
+    /// Db::builder().encryption_key(key.clone()).open(path)?.set("pine", "1")?;
+    /// assert_eq!(Db::open(path).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    /// assert!(Db::builder().encryption_key(key).open(path)?.contains("pine")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "encryption")]
+    pub fn encryption_key(mut self, key: impl Into<Option<EncryptionKey>>) -> Builder {
+        self.options.encryption_key = key.into();
         self
     }
 

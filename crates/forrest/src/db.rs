@@ -614,6 +614,55 @@ impl Db {
         back_up(&self.store, directory.as_ref(), options, &mut see)
     }
 
+    /// Replaces the key that opens an encrypted store on disk. It encrypts no data again, but the file with the data
+    /// keys, and so takes as long as a few syncs. New files are not made meanwhile. When it returns, only the new key
+    /// opens the store, also after power loss. Checkpoints and backups that were made before still need the old one. A
+    /// copy of the store and the old key together still open it: the [data key](Db::rotate_data_key) stays.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the store is not encrypted; `Unsupported` for homes other than disk, and if the store can
+    /// only be read; `OutOfSpace`; `Io`. After `Io` either key may be the one that opens the store; open it again.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::{Db, EncryptionKey};
+    /// let (old, new) = (EncryptionKey::from_bytes([7; 32]), EncryptionKey::from_bytes([8; 32]));
+    /// Db::builder().encryption_key(old.clone()).open(path)?.rotate_key(&new)?;
+    /// assert!(Db::builder().encryption_key(old).open(path).is_err());
+    /// Db::builder().encryption_key(new).open(path)?.rotate_data_key()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "encryption")]
+    pub fn rotate_key(&self, key: &forrest_engine::EncryptionKey) -> Result<()> {
+        match &self.store {
+            engine::Store::Disk(store) => store.rotate_key(key),
+            #[cfg(feature = "simulated")]
+            engine::Store::Simulated(store) => store.rotate_key(key),
+            #[cfg(any(feature = "memory", feature = "llds"))]
+            _ => Err(not_encrypted()),
+        }
+    }
+
+    /// Adds a random data key to an encrypted store on disk. Files that are made from now on are encrypted with it.
+    /// Older ones keep their key until they are written again: logs and tables when tables are made and merged, which
+    /// for a table that nothing changes may be never. Data keys of which no file is left are dropped. Durable when it
+    /// returns.
+    ///
+    /// # Errors
+    /// As [`rotate_key`](Db::rotate_key); `Limit` if 4,096 data keys are in use.
+    #[cfg(feature = "encryption")]
+    pub fn rotate_data_key(&self) -> Result<()> {
+        match &self.store {
+            engine::Store::Disk(store) => store.rotate_data_key(),
+            #[cfg(feature = "simulated")]
+            engine::Store::Simulated(store) => store.rotate_data_key(),
+            #[cfg(any(feature = "memory", feature = "llds"))]
+            _ => Err(not_encrypted()),
+        }
+    }
+
     /// Reads all files and verifies their checksums, without using any cache. Takes time proportional to the
     /// size of the store.
     ///
@@ -887,4 +936,9 @@ impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Snapshot")
     }
+}
+
+#[cfg(all(feature = "encryption", any(feature = "memory", feature = "llds")))]
+fn not_encrypted() -> Error {
+    Error::unsupported("only stores on disk are encrypted and have keys")
 }

@@ -449,9 +449,9 @@ homes! {
     #[cfg(feature = "llds")]
     Kernel(::llds::Store),
     #[cfg(feature = "disk")]
-    Disk(remixdb::Store<remixdb::disk::Real>),
+    Disk(remixdb::Store<remixdb::disk::Sealed<remixdb::disk::Real>>),
     #[cfg(feature = "simulated")]
-    Simulated(remixdb::Store<remixdb::disk::simulated::Simulated>),
+    Simulated(remixdb::Store<remixdb::disk::Sealed<remixdb::disk::simulated::Simulated>>),
 }
 
 #[cfg(not(any(feature = "memory", feature = "llds", feature = "disk")))]
@@ -459,6 +459,7 @@ compile_error!("choose at least one home: the features are `memory`, `llds` and 
 
 /// Opens a store in its home.
 pub(crate) fn open(home: &Home, options: &Options) -> Result<Store> {
+    check_key(home, options)?;
     match home {
         #[cfg(feature = "memory")]
         Home::Memory => crate::memory::MemoryStore::open(options).map(Store::Memory),
@@ -477,6 +478,7 @@ pub(crate) fn open(home: &Home, options: &Options) -> Result<Store> {
 
 /// Opens a store for reading only. Other processes may write to it.
 pub(crate) fn open_read_only(home: &Home, options: &Options) -> Result<Store> {
+    check_key(home, options)?;
     match home {
         Home::Memory => Err(Error::unsupported("opening \"memory:\" read-only: it would always be empty")),
         #[cfg(feature = "disk")]
@@ -487,6 +489,15 @@ pub(crate) fn open_read_only(home: &Home, options: &Options) -> Result<Store> {
         Home::Kernel(kind, name) => ::llds::Store::open(*kind, name, options, true).map(Store::Kernel),
         #[cfg(not(feature = "llds"))]
         _ => Err(absent(home)),
+    }
+}
+
+/// An error if a store is to be encrypted that cannot be.
+fn check_key(home: &Home, options: &Options) -> Result<()> {
+    match home {
+        Home::Path(_) => Ok(()),
+        _ if options.encryption_key.is_none() => Ok(()),
+        _ => Err(Error::unsupported("an encryption key is given, and only stores on disk are encrypted")),
     }
 }
 

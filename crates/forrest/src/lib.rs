@@ -50,6 +50,7 @@
 //! | keyspace.rs | [`Keyspace`]: all changes |
 //! | checkpoint.rs | a copy of an open store, on disk |
 //! | backup.rs | [`backups()`], [`restore()`]: directories of many backups of a store |
+//! | encrypted.rs | [`encrypted`]: these for encrypted directories, with the feature `encryption` |
 //! | move_log.rs | [`move_log()`]: the log of a store on disk gets another place |
 //! | salvage.rs | [`salvage()`]: what is intact of a damaged store on disk, as a new store |
 //! | view.rs | [`View`]: all reads |
@@ -78,6 +79,8 @@ mod checkpoint;
 mod cursor;
 mod db;
 mod draft;
+#[cfg(feature = "encryption")]
+pub mod encrypted;
 mod engine;
 mod ingest;
 mod keyspace;
@@ -110,6 +113,8 @@ pub use changes::OptionChanges;
 pub use cursor::{Cursor, Entry, Key, Keys, Range};
 pub use db::{Db, Snapshot};
 pub use draft::{Draft, DraftRange, RangeCursor};
+#[cfg(feature = "encryption")]
+pub use forrest_engine::EncryptionKey;
 pub use forrest_engine::merge::operators;
 pub use forrest_engine::options::{
     DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, DEFAULT_CACHE_BYTES, DEFAULT_HISTORY_AGE,

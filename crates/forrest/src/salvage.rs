@@ -1,7 +1,7 @@
 //! Salvage: what is intact of a damaged store on disk becomes a new store.
 
 use crate::url::directory;
-use forrest_engine::{Error, Result};
+use forrest_engine::{EncryptionKey, Error, Result};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -70,11 +70,20 @@ pub fn salvage_with(
     to: impl AsRef<Path>,
     mut see: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Salvaged> {
-    let (from, to) = (from.as_ref(), to.as_ref());
+    salvage_of(from.as_ref(), None, to.as_ref(), &mut see)
+}
+
+/// The same of a store that may be encrypted.
+pub(crate) fn salvage_of(
+    from: &Path,
+    key: Option<&EncryptionKey>,
+    to: &Path,
+    see: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Salvaged> {
     for path in [from, to] {
         if path.to_str().is_some_and(|text| directory(text).is_none()) {
             return Err(Error::invalid(format!("salvage of \"{}\": this is not a path", path.display())));
         }
     }
-    remixdb::salvage(from, to, &mut see)
+    remixdb::salvage(from, key, to, see)
 }

@@ -6,13 +6,14 @@
 use crate::builder::Builder;
 use crate::db::Db;
 use crate::engine;
-use forrest_engine::Result;
+use forrest_engine::{Options, Result};
+use remixdb::disk::Sealed;
 
 pub use remixdb::disk::simulated::{CrashStates, Failure, Fate, Fault, Simulated, Times};
 
 /// The background work of a store on a simulated disk.
 #[derive(Clone)]
-pub struct Background(remixdb::Store<Simulated>);
+pub struct Background(remixdb::Store<Sealed<Simulated>>);
 
 impl Background {
     /// Does a bounded part of the background work, if there is any. Returns true if there may be more.
@@ -41,9 +42,17 @@ impl Background {
 pub fn open_unattended(disk: Simulated, builder: &Builder) -> Result<(Db, Background)> {
     let options = builder.resolved();
     options.check()?;
-    let store = remixdb::Store::open_unattended(disk, &options)?;
+    let store = remixdb::Store::open_unattended(sealed(disk, &options)?, &options)?;
     let db = Db::new(engine::Store::Simulated(store.clone()), &options, builder.sizes)?;
     Ok((db, Background(store)))
+}
+
+/// The disk as the options say. Without a key it does nothing, so that I/Os have the same numbers.
+fn sealed(disk: Simulated, options: &Options) -> Result<Sealed<Simulated>> {
+    match options.encryption_key {
+        None => Ok(Sealed::plain(disk)),
+        Some(_) => Sealed::open(disk, options),
+    }
 }
 
 /// Opens a store with a background thread.
@@ -53,6 +62,6 @@ pub fn open_unattended(disk: Simulated, builder: &Builder) -> Result<(Db, Backgr
 pub fn open(disk: Simulated, builder: &Builder) -> Result<Db> {
     let options = builder.resolved();
     options.check()?;
-    let store = engine::Store::Simulated(remixdb::Store::open(disk, &options)?);
+    let store = engine::Store::Simulated(remixdb::Store::open(sealed(disk, &options)?, &options)?);
     Db::new(store, &options, builder.sizes)
 }

@@ -45,7 +45,7 @@ const KEYS: u32 = 100;
 fn seal(name: Name, bytes: &mut Vec<u8>) {
     match name.kind {
         Kind::Log | Kind::Manifest | Kind::Copy => record::seal_all(bytes, name),
-        Kind::Backup => {}
+        Kind::Backup | Kind::Key => {}
         Kind::Table | Kind::Remix => {
             let pages = bytes.len().div_ceil(page::BYTES).max(1);
             bytes.resize(pages * page::BYTES, 0);
@@ -113,6 +113,29 @@ pub fn description(input: &[u8]) {
         let restored = backup::restore_into(&*disk, None, Simulated::new(), &mut see);
         assert!(verified.is_ok() || restored.is_err(), "damage was restored");
         let _ = backup::prune_in(disk, backup::Keep::Newest(1));
+    }
+}
+
+/// The input as the key file of a directory: its keys are read with the key of the golden store, and a file is opened
+/// with them and another made.
+#[cfg(feature = "encryption")]
+pub fn keys(input: &[u8]) {
+    let key = forrest_engine::EncryptionKey::from_bytes([7; 32]);
+    let options = Options { encryption_key: Some(key), ..Options::default() };
+    // The number that it states, so that the checks after that are reached.
+    let stated =
+        input.get(16..24).map_or(NUMBER, |number| u64::from_le_bytes(number.try_into().expect("8 bytes")));
+    let number = if stated <= disk::NUMBER_MAX { stated } else { NUMBER };
+    let mut sealed = input.to_vec();
+    disk::keys::seal(number, &mut sealed);
+    for bytes in [input.to_vec(), sealed] {
+        let old = Name::table(number.saturating_sub(1));
+        let files = [(Name::key(number), bytes), (old, vec![0; page::BYTES])];
+        let Ok(disk) = disk::Sealed::open(Simulated::from_files(files), &options) else { continue };
+        let file = disk::open(&disk, old).expect("it is there");
+        let mut bytes = [0; page::BYTES];
+        assert!(disk::read_exact(&disk, &file, old, &mut bytes, 0).is_err(), "zeros were decrypted");
+        disk::create(&disk, Name::table(disk::NUMBER_MAX)).expect("it is made");
     }
 }
 
@@ -311,13 +334,15 @@ mod tests {
 
     type Run = fn(&[u8]);
 
-    const TARGETS: [(&str, Run); 6] = [
+    const TARGETS: &[(&str, Run)] = &[
         ("log", log),
         ("manifest", manifest),
         ("backup", description),
         ("table", table),
         ("remix", remix),
         ("store", store),
+        #[cfg(feature = "encryption")]
+        ("keys", keys),
     ];
 
     fn folder(target: &str) -> PathBuf {
@@ -333,7 +358,7 @@ mod tests {
                 Kind::Manifest => b'M',
                 Kind::Remix => b'R',
                 Kind::Table => b'T',
-                Kind::Copy | Kind::Backup => unreachable!("no file of a store"),
+                Kind::Copy | Kind::Backup | Kind::Key => unreachable!("no file of a plain store"),
             };
             let [.., a, b, c] = (bytes.len() as u32).to_be_bytes();
             input.extend_from_slice(&[letter, name.number.try_into().expect("few files"), a, b, c]);
@@ -368,6 +393,7 @@ mod tests {
             Kind::Remix => "remix",
             Kind::Table => "table",
             Kind::Copy | Kind::Backup => "backup",
+            Kind::Key => "keys",
         };
         inputs.extend(
             golden.into_iter().map(|(name, bytes)| (target(name.kind), format!("golden-{name}"), bytes)),
@@ -420,7 +446,7 @@ mod tests {
 
     #[test]
     fn kept_inputs_pass() {
-        for (target, run) in TARGETS {
+        for &(target, run) in TARGETS {
             let entries = std::fs::read_dir(folder(target)).expect("each target has seeds");
             let mut count = 0;
             for entry in entries {

@@ -34,6 +34,7 @@ fn seed(name: Name, number: u64) -> u64 {
         Kind::Table => b'T',
         Kind::Copy => b'C',
         Kind::Backup => b'B',
+        Kind::Key => b'K',
     };
     finalize(finalize(name.number.rotate_left(8) ^ u64::from(letter)) ^ number)
 }

@@ -24,6 +24,11 @@
 //! file was known to be synced when the record was written. The first record after a sync states it. 0 means
 //! that nothing has changed. While not even the header is known to be synced, each record states that.
 //!
+//! **Encrypted files** have the bit 16 of the version set, and their records are encrypted one by one, beneath the
+//! checksum: the body begins with a tag of 16 bytes, and the rest is encrypted (disk/keys.rs) with the offset of the
+//! record as the nonce. So torn tails and damage are found as in plain files, without a key, and a record that has a
+//! valid checksum and does not open is damage. The header is plain.
+//!
 //! **Torn tails and damage are distinguished.** Reading stops at the first invalid record. If any later
 //! record is valid and states that the file was synced beyond that place, acknowledged data is missing: that
 //! is an error. Otherwise the rest was never acknowledged, and the file ends there. Without the statement a
@@ -31,7 +36,7 @@
 //! distinguished from a torn write.
 
 use crate::codec::{Parts, put_number};
-use crate::disk::{self, Disk, Kind, Name};
+use crate::disk::{self, Cipher, Disk, Kind, Name, TAG};
 use forrest_engine::{Error, Result};
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed as xxh3;
@@ -63,6 +68,9 @@ pub(crate) const BACKUP: u32 = 1;
 pub(crate) fn has_history(version: u32) -> bool {
     matches!(version, LOG_WITH_HISTORY | OLD_LOG_WITH_HISTORY)
 }
+
+/// Added to the version of an encrypted file.
+const SEALED: u32 = 1 << 16;
 
 /// The newest and the oldest version of the formats that this build reads.
 fn versions(kind: Kind) -> (u32, u32) {
@@ -105,24 +113,37 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
+/// The version of a new file, which depends on whether the disk encrypts it.
+pub(crate) fn version_on<D: Disk>(disk: &D, version: u32) -> u32 {
+    if disk.is_sealed() { version | SEALED } else { version }
+}
+
 /// The version and the fields of a header; `None` if this is none, for example because the file was created and never
-/// written.
+/// written. `is_sealed` says whether the file should be encrypted.
 ///
 /// # Errors
-/// `Unsupported` for an intact header of another version.
-fn fields(name: Name, bytes: &[u8]) -> Result<Option<(u32, [u64; 4])>> {
+/// `Unsupported` for an intact header of another version; `Corrupt` for a plain file that should be encrypted, or an
+/// encrypted one of which the key is lost.
+fn fields(name: Name, bytes: &[u8], is_sealed: bool) -> Result<Option<(u32, [u64; 4])>> {
     if bytes.len() < HEADER || bytes[..8] != magic(name.kind) {
         return Ok(None);
     }
     if xxh3(&bytes[..56], seed(name, 0)) != word(bytes, 56) {
         return Ok(None);
     }
-    let version = u32::from_le_bytes(bytes[8..12].try_into().expect("4 bytes"));
+    let stated = u32::from_le_bytes(bytes[8..12].try_into().expect("4 bytes"));
     let (newest, oldest) = versions(name.kind);
+    let version = stated & !SEALED;
     if !(oldest..=newest).contains(&version) {
-        return Err(disk::other_version(name, version, format_args!("{newest} and older")));
+        return Err(disk::other_version(name, stated, format_args!("{newest} and older")));
     }
-    Ok(Some((version, [24, 32, 40, 48].map(|at| word(bytes, at)))))
+    match (stated != version, is_sealed) {
+        (true, false) => {
+            Err(disk::damaged(name, 8, "the file is encrypted, and the key file (NUMBER.key) is missing"))
+        }
+        (false, true) => Err(disk::damaged(name, 8, "the file is not encrypted, in a store that is")),
+        _ => Ok(Some((version, [24, 32, 40, 48].map(|at| word(bytes, at))))),
+    }
 }
 
 fn length_check(name: Name, offset: u64, length: &[u8]) -> [u8; 3] {
@@ -131,15 +152,24 @@ fn length_check(name: Name, offset: u64, length: &[u8]) -> [u8; 3] {
 }
 
 /// Begins a record that will be at `offset` of its file, in an empty buffer. The caller then appends the
-/// body. `synced` is the synced offset of the file, if the record is to state it.
-pub(crate) fn begin(out: &mut Vec<u8>, offset: u64, synced: Option<u64>) {
+/// body. `synced` is the synced offset of the file, if the record is to state it; `is_sealed` says whether it will be
+/// encrypted.
+pub(crate) fn begin(out: &mut Vec<u8>, offset: u64, synced: Option<u64>, is_sealed: bool) {
     debug_assert!(out.is_empty());
     out.extend_from_slice(&[0; HEAD]);
+    if is_sealed {
+        out.extend_from_slice(&[0; TAG]);
+    }
     put_number(out, synced.map_or(0, |synced| 1 + offset - synced));
 }
 
-/// Completes the record that [`begin`] began.
-pub(crate) fn finish(record: &mut [u8], name: Name, offset: u64) {
+/// Completes the record that [`begin`] began, and encrypts it if there is a cipher.
+pub(crate) fn finish(record: &mut [u8], name: Name, offset: u64, cipher: Option<&Cipher>) {
+    if let Some(cipher) = cipher
+        && let Some((tag, body)) = record[HEAD..].split_first_chunk_mut::<TAG>()
+    {
+        *tag = cipher.seal(offset, body);
+    }
     let length = (record.len() - HEAD) as u64;
     assert!(length <= BODY_MAX, "a record of {length} bytes");
     record[8..13].copy_from_slice(&length.to_le_bytes()[..5]);
@@ -164,7 +194,7 @@ pub(crate) fn seal_again(file: &mut [u8], genuine: &[u8], name: Name) {
         bytes[..5].copy_from_slice(length);
         let end = (at + HEAD).saturating_add(u64::from_le_bytes(bytes) as usize);
         let Some(record) = file.get_mut(at..end) else { return };
-        finish(record, name, at as u64);
+        finish(record, name, at as u64, None);
         at = end;
     }
 }
@@ -183,7 +213,7 @@ pub(crate) fn seal_all(file: &mut [u8], name: Name) {
         let left = file.len() - at - HEAD;
         let length = usize::try_from(word(file, at + 8) & BODY_MAX).unwrap_or(left).min(left);
         let end = at + HEAD + length;
-        finish(&mut file[at..end], name, at as u64);
+        finish(&mut file[at..end], name, at as u64, None);
         at = end;
     }
 }
@@ -273,8 +303,9 @@ impl<'d, D: Disk> Window<'d, D> {
         Ok(())
     }
 
-    /// The body of the record at `offset`, if it is valid.
-    fn record(&mut self, offset: u64) -> Result<Option<&[u8]>> {
+    /// The body of the record at `offset`, if it is valid, and the end of the record. The record of an encrypted file
+    /// is decrypted in the window, so it is not found there again.
+    fn record(&mut self, offset: u64) -> Result<Option<(&[u8], u64)>> {
         let name = self.name;
         let Some(head) = self.at(offset, HEAD as u64)? else { return Ok(None) };
         if length_check(name, offset, &head[8..13]) != head[13..16] {
@@ -285,7 +316,25 @@ impl<'d, D: Disk> Window<'d, D> {
         if xxh3(&record[8..], seed(name, offset)) != word(record, 0) {
             return Ok(None);
         }
-        Ok(Some(&record[HEAD..]))
+        let end = offset + HEAD as u64 + length;
+        let Some(cipher) = self.disk.cipher(self.file) else {
+            let from = (offset - self.start) as usize + HEAD;
+            return Ok(Some((&self.bytes[from..from + length as usize], end)));
+        };
+        let from = (offset - self.start) as usize + HEAD;
+        let sealed = &mut self.bytes[from..from + length as usize];
+        if let Some((tag, body)) = sealed.split_first_chunk_mut::<TAG>()
+            && cipher.open(offset, body, tag)
+        {
+            return Ok(Some((body, end)));
+        }
+        let what = "a record with a valid checksum is not encrypted with the key of the file, or was changed";
+        let error = disk::damaged(name, offset, what);
+        if !self.around {
+            return Err(error);
+        }
+        self.unreadable.get_or_insert(error);
+        Ok(None)
     }
 }
 
@@ -316,7 +365,7 @@ pub(crate) fn fields_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result
 pub(crate) fn version_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<Option<(u32, [u64; 4])>> {
     let mut header = [0; HEADER];
     let count = disk::read_up_to(disk, file, name, &mut header, 0)?;
-    fields(name, &header[..count])
+    fields(name, &header[..count], disk.cipher(file).is_some())
 }
 
 /// An error if a file without a header once had one. A header is synced before the first record is written, so a record
@@ -324,7 +373,7 @@ pub(crate) fn version_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Resul
 pub(crate) fn unused<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<()> {
     let mut window = Window::new(disk, file, name)?;
     for offset in HEADER as u64..window.len.saturating_sub(HEAD as u64 - 1) {
-        let Some(body) = window.record(offset)? else { continue };
+        let Some((body, _)) = window.record(offset)? else { continue };
         if let Some(synced) = statement(name, offset, body)?.0
             && synced < HEADER as u64
         {
@@ -363,12 +412,11 @@ pub(crate) fn replay<D: Disk>(
 ) -> Result<Replayed> {
     let mut window = Window::new(disk, file, name)?;
     let (mut end, mut synced) = (from, 0);
-    while let Some(body) = window.record(end)? {
-        let length = body.len() as u64;
+    while let Some((body, next)) = window.record(end)? {
         let (stated, body) = statement(name, end, body)?;
         synced = synced.max(stated.unwrap_or(0));
         see(end, body)?;
-        end += HEAD as u64 + length;
+        end = next;
     }
     if let Some(by) = vouched_beyond(&mut window, end + 1, end)? {
         let what =
@@ -412,9 +460,10 @@ pub(crate) fn next<D: Disk>(
 ) -> Result<Option<(Range<usize>, u64)>> {
     let Piece { bytes, start, len } = std::mem::take(piece);
     let mut window = Window { disk, file, name, len, bytes, start, around: false, unreadable: None };
-    // The lengths of the body, and of what follows its statement.
-    let measure =
-        |body: &[u8]| -> Result<(usize, usize)> { Ok((body.len(), statement(name, offset, body)?.1.len())) };
+    // The length of what follows the statement of the body, and the end of the record.
+    let measure = |(body, end): (&[u8], u64)| -> Result<(usize, u64)> {
+        Ok((statement(name, offset, body)?.1.len(), end))
+    };
     let mut lengths = window.record(offset)?.map(measure);
     if lengths.is_none() {
         // The file may have grown since.
@@ -423,9 +472,9 @@ pub(crate) fn next<D: Disk>(
     }
     let Window { bytes, start, len, .. } = window;
     *piece = Piece { bytes, start, len };
-    let Some((length, rest)) = lengths.transpose()? else { return Ok(None) };
-    let end = (offset - start) as usize + HEAD + length;
-    Ok(Some((end - rest..end, offset + (HEAD + length) as u64)))
+    let Some((rest, next)) = lengths.transpose()? else { return Ok(None) };
+    let end = (next - start) as usize;
+    Ok(Some((end - rest..end, next)))
 }
 
 /// The intact records of a file.
@@ -452,16 +501,15 @@ pub(crate) fn intact<D: Disk>(
     let mut window = Window { around: true, ..Window::new(disk, file, name)? };
     let (mut at, mut end, mut synced) = (HEADER as u64, None, 0);
     while at < window.len {
-        let Some(body) = window.record(at)? else {
+        let Some((body, next)) = window.record(at)? else {
             end.get_or_insert(at);
             at += 1;
             continue;
         };
-        let length = body.len() as u64;
         let (stated, body) = statement(name, at, body)?;
         synced = synced.max(stated.unwrap_or(0));
         see(at, end.is_some(), body)?;
-        at += HEAD as u64 + length;
+        at = next;
     }
     Ok(Intact { end: end.unwrap_or(at), synced, unreadable: window.unreadable })
 }
@@ -470,7 +518,7 @@ pub(crate) fn intact<D: Disk>(
 fn vouched_beyond<D: Disk>(window: &mut Window<'_, D>, from: u64, place: u64) -> Result<Option<u64>> {
     let name = window.name;
     for offset in from..window.len.saturating_sub(HEAD as u64 - 1) {
-        if let Some(body) = window.record(offset)?
+        if let Some((body, _)) = window.record(offset)?
             && let (Some(synced), _) = statement(name, offset, body)?
             && synced > place
         {

@@ -534,7 +534,7 @@ fn unused<D: Disk>(disk: &D, names: &[Name]) -> Result<()> {
             }
             Kind::Manifest => false,
             Kind::Remix | Kind::Table => true,
-            Kind::Copy | Kind::Backup => false,
+            Kind::Copy | Kind::Backup | Kind::Key => false,
         };
         if used {
             return Err(Error::new(
@@ -598,8 +598,8 @@ fn leftovers(state: &ManifestState, last_log: u64, names: &[Name]) -> Vec<Name> 
         // Old ones are removed when a new one is made.
         Kind::Manifest => false,
         Kind::Remix | Kind::Table => !named.contains(name),
-        // Not files of a store.
-        Kind::Copy | Kind::Backup => false,
+        // Not files of a store, and what the disk itself keeps.
+        Kind::Copy | Kind::Backup | Kind::Key => false,
     };
     names.iter().copied().filter(is_left).collect()
 }

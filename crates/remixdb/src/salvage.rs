@@ -35,7 +35,7 @@ use crate::backup::Progress;
 use crate::cache::Cache;
 use crate::catalog::Space;
 use crate::core::Handle;
-use crate::disk::{self, Disk, Kind, Name, Real, Unfinished};
+use crate::disk::{self, Disk, Kind, Name, Real, Sealed, Unfinished};
 use crate::manifest::{self, Files, ManifestState, Salvaged as Manifest};
 use crate::record;
 use crate::table::{self, Table, TableCursor};
@@ -44,8 +44,8 @@ use crate::wrapped::{self, Wrapped};
 use forrest_engine::Expires;
 use forrest_engine::bounds::successor;
 use forrest_engine::{
-    DEFAULT_KEYSPACE, Direction, Durability, Error, ErrorKind, MAX_KEY_BYTES, Op, Options, Pages, Result,
-    View as _,
+    DEFAULT_KEYSPACE, Direction, Durability, EncryptionKey, Error, ErrorKind, MAX_KEY_BYTES, Op, Options,
+    Pages, Result, View as _,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
@@ -109,16 +109,24 @@ pub struct Salvaged {
 }
 
 /// Copies what is intact in the store at `from` to a new store at `to`. `see` is called now and then, and may end it.
+/// `key` is that of an encrypted store; the new one has the same keys.
 ///
 /// # Errors
 /// `Corrupt` if no record of a manifest can be read; `InvalidArgument` if something is at `to`; `Busy` if the store is
 /// open, with the process that has it, or if `see` broke; `Unsupported` for a file of another version; `Io`,
 /// `OutOfSpace`. After an error there is nothing at `to`.
-pub fn salvage(from: &Path, to: &Path, see: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Salvaged> {
+pub fn salvage(
+    from: &Path,
+    key: Option<&EncryptionKey>,
+    to: &Path,
+    see: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Salvaged> {
     let advice = "; salvage copies a store that nobody has open to change it";
     let (old, no_logs) = Real::open_damaged(from, advice)?;
-    let unfinished = Unfinished::begin(to, Some(&old))?;
-    let salvaged = copy(old, unfinished.disk()?, no_logs, see)?;
+    let old = Sealed::with(old, key, true, false)?;
+    let unfinished = Unfinished::begin(to, Some(old.inner()))?;
+    let new = old.beside(unfinished.disk()?)?;
+    let salvaged = copy(old, new, no_logs, see)?;
     unfinished.finish()?;
     Ok(salvaged)
 }

@@ -5,7 +5,7 @@ use crate::catalog::Space;
 use crate::compact::{WORTH, WORTH_REST};
 use crate::compression;
 use crate::core::{Core, Handle};
-use crate::disk::{Disk, Real, Unfinished, check_apart};
+use crate::disk::{Disk, Real, Sealed, Unfinished, check_apart};
 use crate::ingest::Ingest;
 use crate::publish::Publisher;
 use crate::recover;
@@ -72,15 +72,15 @@ impl<D: Disk> Store<D> {
     }
 }
 
-impl Store<Real> {
+impl Store<Sealed<Real>> {
     /// Opens the store of a directory. What is wrong with the options is found before anything is created.
     ///
     /// # Errors
-    /// As [`Real::open`] and [`Store::open`].
-    pub fn at(path: &Path, options: &Options) -> Result<Store<Real>> {
+    /// As [`Real::open`], [`Sealed::open`] and [`Store::open`].
+    pub fn at(path: &Path, options: &Options) -> Result<Store<Sealed<Real>>> {
         workers::check(options)?;
         options.compression.filter(|_| !options.read_only).map_or(Ok(()), compression::check)?;
-        Store::open(Real::open(path, options)?, options)
+        Store::open(Sealed::open(Real::open(path, options)?, options)?, options)
     }
 
     /// Writes a copy of the store, as it is at one moment of this call, to a new directory at `path`.
@@ -89,8 +89,9 @@ impl Store<Real> {
     /// `InvalidArgument` if something is at `path`; `Busy`; `OutOfSpace`; `Io`. A checkpoint that fails
     /// leaves nothing.
     pub fn checkpoint(&self, path: &Path) -> Result<()> {
-        let unfinished = Unfinished::begin(path, Some(self.0.disk()))?;
-        self.0.checkpoint(unfinished.disk()?)?;
+        let disk = self.0.disk();
+        let unfinished = Unfinished::begin(path, Some(disk.inner()))?;
+        self.0.checkpoint(disk.beside(unfinished.disk()?)?)?;
         unfinished.finish()
     }
 
@@ -108,9 +109,35 @@ impl Store<Real> {
         see: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Backup> {
         self.0.check_here()?;
-        check_apart(path, self.0.disk())?;
-        let into = Real::lock_backups(path, true)?;
-        self.0.backup(into, self.0.disk().birth()?, options, see)
+        let disk = self.0.disk();
+        check_apart(path, disk.inner())?;
+        let into = disk.for_backups(Real::lock_backups(path, true)?, options.encryption_key.as_ref())?;
+        self.0.backup(into, disk.inner().birth()?, options, see)
+    }
+}
+
+#[cfg(feature = "encryption")]
+impl<D: Disk> Store<Sealed<D>> {
+    /// Replaces the key that opens the store. No data is encrypted again: only the file with the data keys is. Durable
+    /// when it returns; from then on the old key opens neither the store nor later copies of it, but copies that were
+    /// made before.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the store is not encrypted; `Unsupported` if it can only be read; `Io`, `OutOfSpace`. After
+    /// an error either key may be the one that opens it.
+    pub fn rotate_key(&self, key: &forrest_engine::EncryptionKey) -> Result<()> {
+        self.0.check_writable()?;
+        self.0.disk().rotate_user(key, || self.0.next_number())
+    }
+
+    /// Adds a random data key, with which all files are encrypted that are made from now on. Flushes and compaction
+    /// write the others again in time. Data keys of which no file is left are dropped. Durable when it returns.
+    ///
+    /// # Errors
+    /// As [`rotate_key`](Store::rotate_key); `Limit` if 4,096 data keys are in use.
+    pub fn rotate_data_key(&self) -> Result<()> {
+        self.0.check_writable()?;
+        self.0.disk().rotate_data(|| self.0.next_number())
     }
 }
 

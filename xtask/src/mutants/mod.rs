@@ -24,6 +24,8 @@ struct Subject {
     /// Its sources, and its name.
     sources: &'static str,
     package: &'static str,
+    /// The features that its gates need.
+    features: &'static str,
     /// One of its gates, which must be there.
     gate: &'static str,
     /// Below the target directory: a workspace with the copy of the crate.
@@ -39,6 +41,7 @@ const SUBJECTS: &[Subject] = &[
     Subject {
         sources: "crates/remixdb/src",
         package: "remixdb",
+        features: "encryption",
         gate: required::GATES,
         copy: "mutants",
         imports: "use super::super::disk::simulated::{Failure, Fate};\n",
@@ -48,6 +51,7 @@ const SUBJECTS: &[Subject] = &[
     Subject {
         sources: "crates/forrest/src",
         package: "forrest-db",
+        features: "",
         gate: required::GATES_TRANSACTIONS,
         copy: "mutants-of-transactions",
         imports: "",
@@ -112,7 +116,8 @@ fn catch(workspace: &Workspace, subject: &Subject, all: &[Mutant], chosen: &[&Mu
     write_copy(workspace, subject, &own, &copy, all)?;
     let test = |arguments: &[&str]| -> Command {
         let mut command = workspace.cargo(&["test", "--offline", "--lib", "--manifest-path"]);
-        command.arg(copy.join("Cargo.toml")).args(["--package", subject.package]).args(arguments);
+        command.arg(copy.join("Cargo.toml")).args(["--package", subject.package]);
+        command.args(["--features", subject.features]).args(arguments);
         // What cargo builds for the copy and for the workspace has different names; dependencies are shared.
         command.env("CARGO_TARGET_DIR", &workspace.target);
         command

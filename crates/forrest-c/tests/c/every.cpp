@@ -389,6 +389,8 @@ class Db {
     void trim() const { check(forrest_trim(get())); }
     void set_option(int32_t option, uint64_t value) const { check(forrest_set_option(get(), option, value)); }
     void resume() const { check(forrest_resume(get())); }
+    void rotate_key(string_view key) const { check(forrest_rotate_key(get(), key.data(), key.size())); }
+    void rotate_data_key() const { check(forrest_rotate_data_key(get())); }
     void settle() const { check(forrest_settle(get())); }
     void refresh() const { check(forrest_refresh(get())); }
     void checkpoint(const char *path) const { check(forrest_checkpoint(get(), path)); }
@@ -504,6 +506,14 @@ void all(const char *url) {
     if (std::strchr(url, ':') == nullptr)
         DEMAND(!db.held("dropped") && *db.held("replaced") == "replaced");
     db.remove_range("dropped", "s");
+    if (std::strchr(url, ':') == nullptr) {
+        const std::string key(32, 'k');
+        auto sealed = made<forrest_options>(forrest_options_create);
+        check(forrest_options_set_encryption_key(sealed.get(), key.data(), key.size()));
+        const Db other((std::string(url) + "-sealed").c_str(), sealed);
+        other.rotate_data_key();
+        other.rotate_key(key);
+    }
 
     db.set("oak", "Quercus robur");
     db.set("elm", "Ulmus glabra");

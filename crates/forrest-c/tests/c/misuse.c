@@ -136,6 +136,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_options_set_listener(wrong->options, NULL, NULL));
     ANSWERS(no, forrest_options_set_log_directory(wrong->options, "log"));
     ANSWERS(no, forrest_options_set_compaction_filter(wrong->options, NULL, NULL));
+    ANSWERS(no, forrest_options_set_encryption_key(wrong->options, T("0123456789abcdef0123456789abcdef")));
     ANSWERS(no, forrest_open_with("memory:", wrong->options, &made));
     CHECK(made == NULL);
     made = JUNK;
@@ -191,6 +192,8 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_trim(wrong->db));
     ANSWERS(no, forrest_settle(wrong->db));
     ANSWERS(no, forrest_resume(wrong->db));
+    ANSWERS(no, forrest_rotate_key(wrong->db, T("0123456789abcdef0123456789abcdef")));
+    ANSWERS(no, forrest_rotate_data_key(wrong->db));
     ANSWERS(no, forrest_set_option(wrong->db, FORREST_BATCH_OPS_MAX, 1));
     ANSWERS(no, forrest_refresh(wrong->db));
     ANSWERS(no, forrest_get_stats(wrong->db, &stats, sizeof stats));

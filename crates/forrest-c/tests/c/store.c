@@ -758,6 +758,42 @@ static void moving_the_log(void) {
     CHECK(system(command) == 0);
 }
 
+/* An encrypted store opens with its key only, which is replaced. */
+static void encrypting(void) {
+    char directory[] = "/tmp/forrest-key-XXXXXX";
+    CHECK(mkdtemp(directory) != NULL);
+    char store[sizeof directory + 8], command[sizeof directory + 16];
+    snprintf(store, sizeof store, "%s/store", directory);
+    const char *const first = "0123456789abcdef0123456789abcdef", *const second = "the second key, also of 32 bytes";
+    forrest_options *options;
+    forrest_db *db;
+    ANSWERS(FORREST_OK, forrest_options_create(&options));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set_encryption_key(options, first, 31));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set_encryption_key(options, NULL, 0));
+    ANSWERS(FORREST_OK, forrest_options_set_encryption_key(options, first, 32));
+    ANSWERS(FORREST_UNSUPPORTED, forrest_open_with("memory:", options, &db));
+    ANSWERS(FORREST_OK, forrest_open_with(store, options, &db));
+    ANSWERS(FORREST_OK, forrest_set(db, T("oak"), T("Quercus")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_rotate_key(db, second, 33));
+    ANSWERS(FORREST_OK, forrest_rotate_key(db, second, 32));
+    ANSWERS(FORREST_OK, forrest_rotate_data_key(db));
+    ANSWERS(FORREST_OK, forrest_close(db));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open(store, &db));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open_with(store, options, &db));
+    CHECK(strstr(forrest_error_message(), "wrong key") != NULL);
+    ANSWERS(FORREST_OK, forrest_options_set_encryption_key(options, second, 32));
+    ANSWERS(FORREST_OK, forrest_open_with(store, options, &db));
+    CHECK(has(db, T("oak"), T("Quercus")));
+    ANSWERS(FORREST_OK, forrest_close(db));
+    ANSWERS(FORREST_OK, forrest_options_destroy(options));
+    ANSWERS(FORREST_OK, forrest_open("memory:", &db));
+    ANSWERS(FORREST_UNSUPPORTED, forrest_rotate_key(db, first, 32));
+    ANSWERS(FORREST_UNSUPPORTED, forrest_rotate_data_key(db));
+    ANSWERS(FORREST_OK, forrest_close(db));
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    CHECK(system(command) == 0);
+}
+
 struct listed {
     uint64_t ids[4];
     size_t count, damaged, most;
@@ -984,6 +1020,7 @@ int main(int argc, char **argv) {
     snapshots(db);
     the_store_as_a_whole(db);
     listening();
+    encrypting();
     backing_up();
     salvaging();
     moving_the_log();

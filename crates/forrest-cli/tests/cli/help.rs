@@ -2,7 +2,7 @@
 
 use crate::harness::Place;
 
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 27] = [
     "get",
     "set",
     "add",
@@ -26,12 +26,13 @@ const COMMANDS: [&str; 26] = [
     "crash",
     "salvage",
     "backup",
+    "key",
     "move-log",
     "llds",
     "doctor",
 ];
 /// Commands of commands.
-const NESTED: [&str; 9] = [
+const NESTED: [&str; 11] = [
     "llds list",
     "llds destroy",
     "llds save",
@@ -41,6 +42,8 @@ const NESTED: [&str; 9] = [
     "backup verify",
     "backup restore",
     "backup prune",
+    "key rotate",
+    "key rotate-data",
 ];
 
 fn helps() -> Vec<(String, String)> {
@@ -75,6 +78,8 @@ fn every_command_is_listed() {
 fn all_examples_work() {
     let place = Place::new();
     place.write("value.bin", [0, 255, 10]);
+    place.write("my.key", [7; 32]);
+    place.write("new.key", [8; 32]);
     for (name, help) in helps() {
         place.write("in.txt", "apple\t3\nbanana\t5\n");
         let examples = help.lines().skip_while(|line| *line != "Examples:").skip(1);

@@ -247,6 +247,9 @@ class Db(_forrest.Db, Keyspace):
                       which takes about 50 ns (False)
     metrics_file      file to which a store on disk writes its figures each second, in the text format of Prometheus; it
                       is removed when the store is closed; "forrest top" shows it (none)
+    encryption_key    key of an encrypted store on disk, 32 random bytes; a new store with a key is encrypted, with its
+                      checkpoints and backups, and opens only with its key; the command "forrest --key-file" restores such
+                      backups (not encrypted)
     """
 
     __slots__ = ()

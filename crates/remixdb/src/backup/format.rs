@@ -121,9 +121,10 @@ impl Description {
     /// Makes the file of the description. It is durable, and its name once the directory is synced.
     pub(crate) fn write<D: Disk>(&self, disk: &D, name: Name) -> Result<()> {
         let mut record = Vec::new();
-        record::begin(&mut record, record::HEADER as u64, None);
+        // If the directory is encrypted, so are the blocks of this file.
+        record::begin(&mut record, record::HEADER as u64, None, false);
         self.put(&mut record);
-        record::finish(&mut record, name, record::HEADER as u64);
+        record::finish(&mut record, name, record::HEADER as u64, None);
         let mut bytes = record::header(name, record::BACKUP, [record::MANIFEST.into(), 0, 0, 0]).to_vec();
         bytes.append(&mut record);
         let file = disk::create(disk, name)?;

@@ -28,12 +28,12 @@ mod format;
 
 use crate::checkpoint;
 use crate::core::Handle;
-use crate::disk::{self, Disk, Hold, Kind, Name, Real, Unfinished, Write};
+use crate::disk::{self, Disk, Hold, Kind, Name, Real, Sealed, Unfinished, Write};
 use crate::manifest::Manifest;
 use crate::page;
 use crate::table::Table;
 use format::{Description, PIECE_BYTES, Stored, Sums};
-use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::{EncryptionKey, Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -85,6 +85,9 @@ pub struct BackupOptions {
     /// Whether the newest backup may be of another store. Without this, that is an error, because most likely the
     /// directory is the wrong one. A store that was restored, or copied to another directory, counts as another one.
     pub other_store: bool,
+    /// The key of the directory of backups, which is encrypted if a store has a key or this is given. `None` for the
+    /// key of the store.
+    pub encryption_key: Option<EncryptionKey>,
 }
 
 /// How far a long operation on files is, in bytes.
@@ -100,23 +103,37 @@ pub struct Progress {
 /// Who is asked now and then whether to go on.
 type See<'s> = &'s mut dyn FnMut(Progress) -> ControlFlow<()>;
 
-/// The backups in a directory, from the oldest on.
-///
-/// # Errors
-/// `Io` if there are none; `InvalidArgument` for a directory with other files.
-pub fn backups(path: &Path) -> Result<Vec<Backup>> {
-    list(Arc::new(Real::open_backups(path)?))
+/// A directory of backups, to be read.
+fn open(path: &Path, key: Option<&EncryptionKey>) -> Result<Sealed<Real>> {
+    Sealed::with(Real::open_backups(path)?, key, true, false)
 }
 
-/// Makes a new store at `to` of a backup: of the newest one, or of that with a number. Durable when it returns.
+/// The backups in a directory, from the oldest on. `key` is that of an encrypted directory.
+///
+/// # Errors
+/// `Io` if there are none; `InvalidArgument` for a directory with other files, and for a wrong key.
+pub fn backups(path: &Path, key: Option<&EncryptionKey>) -> Result<Vec<Backup>> {
+    list(Arc::new(open(path, key)?))
+}
+
+/// Makes a new store at `to` of a backup: of the newest one, or of that with a number. Durable when it returns. `key`
+/// is that of an encrypted directory; the new store has the keys of the directory, because the copies of logs are those
+/// of the store, byte for byte.
 ///
 /// # Errors
 /// `Corrupt` for a damaged backup, with the file and the offset; `InvalidArgument` if there is no such backup, or if
 /// something is at `to`; `Busy` if `see` broke; `Io`; `OutOfSpace`. After an error there is nothing at `to`.
-pub fn restore(path: &Path, id: Option<u64>, to: &Path, see: See<'_>) -> Result<Backup> {
-    let from = Real::open_backups(path)?;
-    let unfinished = Unfinished::begin(to, Some(&from))?;
-    let restored = restore_into(&from, id, unfinished.disk()?, see)?;
+pub fn restore(
+    path: &Path,
+    key: Option<&EncryptionKey>,
+    id: Option<u64>,
+    to: &Path,
+    see: See<'_>,
+) -> Result<Backup> {
+    let from = open(path, key)?;
+    let unfinished = Unfinished::begin(to, Some(from.inner()))?;
+    let into = from.beside(unfinished.disk()?)?;
+    let restored = restore_into(&from, id, into, see)?;
     unfinished.finish()?;
     Ok(restored)
 }
@@ -126,8 +143,13 @@ pub fn restore(path: &Path, id: Option<u64>, to: &Path, see: See<'_>) -> Result<
 /// # Errors
 /// `Corrupt` with the file and the offset of the first damage; `InvalidArgument` if there is no such backup; `Busy` if
 /// `see` broke; `Io`.
-pub fn verify_backup(path: &Path, id: Option<u64>, see: See<'_>) -> Result<Backup> {
-    verify(&Real::open_backups(path)?, id, see)
+pub fn verify_backup(
+    path: &Path,
+    key: Option<&EncryptionKey>,
+    id: Option<u64>,
+    see: See<'_>,
+) -> Result<Backup> {
+    verify(&open(path, key)?, id, see)
 }
 
 /// Removes backups, and the files that none of the others names.
@@ -135,8 +157,8 @@ pub fn verify_backup(path: &Path, id: Option<u64>, see: See<'_>) -> Result<Backu
 /// # Errors
 /// `Corrupt`, or `Unsupported`, if the description of a backup that is to be kept cannot be read; `Busy` if one that is
 /// to be removed is being read, or if somebody else changes the directory. Nothing is removed then. `Io`.
-pub fn prune(path: &Path, keep: Keep) -> Result<Pruned> {
-    prune_in(Arc::new(Real::lock_backups(path, false)?), keep)
+pub fn prune(path: &Path, key: Option<&EncryptionKey>, keep: Keep) -> Result<Pruned> {
+    prune_in(Arc::new(Sealed::with(Real::lock_backups(path, false)?, key, false, false)?), keep)
 }
 
 fn time_of(milliseconds: u64) -> SystemTime {

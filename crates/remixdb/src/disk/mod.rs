@@ -1,28 +1,43 @@
 //! [`Disk`]: the interface to the operating system, a directory of files that are named by kind and number.
 //!
 //! It is a trait chosen at compile time, with two implementations: [`Real`], and for tests and fuzzers
-//! `simulated`, which crashes in every way that a disk can. The trait's calls are as bare as system calls:
-//! writes and reads may be short or interrupted, and every call may fail. The functions here (`write_all`,
-//! `read_exact`, `sync`) repeat and check them, above the trait, so that the simulation tests them too.
+//! `simulated`, which crashes in every way that a disk can. [`Sealed`] encrypts the files of either. The trait's calls
+//! are as bare as system calls: writes and reads may be short or interrupted, and every call may fail. The functions
+//! here (`write_all`, `read_exact`, `sync`) repeat and check them, above the trait, so that the simulation tests them
+//! too.
 //!
 //! A sync is part of the same [`Write`] as the bytes that it covers, never a separate call. So no caller can
 //! reorder the two.
 
 mod calls;
 mod files;
+#[cfg(feature = "encryption")]
+pub(crate) mod keys;
 mod logs;
 mod moving;
 mod real;
+mod sealed;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
 #[cfg(test)]
 mod tests;
 mod unfinished;
+#[cfg(not(feature = "encryption"))]
+mod unsealed;
 
+#[cfg(feature = "encryption")]
+pub use keys::Cipher;
+#[cfg(feature = "encryption")]
+pub(crate) use keys::TAG;
 pub use moving::move_log;
 pub use real::Real;
+pub use sealed::{Sealed, SealedFile};
 pub use unfinished::Unfinished;
 pub(crate) use unfinished::check_apart;
+#[cfg(not(feature = "encryption"))]
+pub use unsealed::Cipher;
+#[cfg(not(feature = "encryption"))]
+pub(crate) use unsealed::TAG;
 
 use forrest_engine::{Error, ErrorKind, Result};
 use rustix::io::Errno;
@@ -50,10 +65,13 @@ pub enum Kind {
     Copy,
     /// In a directory of backups: an empty file, which says that the description of this number is complete.
     Backup,
+    /// The keys of an encrypted directory, themselves encrypted.
+    Key,
 }
 
 impl Kind {
-    const ALL: [Kind; 6] = [Kind::Log, Kind::Manifest, Kind::Remix, Kind::Table, Kind::Copy, Kind::Backup];
+    const ALL: [Kind; 7] =
+        [Kind::Log, Kind::Manifest, Kind::Remix, Kind::Table, Kind::Copy, Kind::Backup, Kind::Key];
 
     fn extension(self) -> &'static str {
         match self {
@@ -63,6 +81,7 @@ impl Kind {
             Kind::Table => "table",
             Kind::Copy => "copy",
             Kind::Backup => "backup",
+            Kind::Key => "key",
         }
     }
 }
@@ -108,6 +127,11 @@ impl Name {
     /// The name that says that a backup is complete.
     pub fn backup(number: u64) -> Name {
         Name { kind: Kind::Backup, number }
+    }
+
+    /// The name of a file of keys.
+    pub fn key(number: u64) -> Name {
+        Name { kind: Kind::Key, number }
     }
 
     /// The name that a directory entry stands for; `None` if no file of a store is called so.
@@ -248,6 +272,16 @@ pub trait Disk: Send + Sync + 'static {
         Ok(false)
     }
 
+    /// Whether its files are encrypted.
+    fn is_sealed(&self) -> bool {
+        false
+    }
+
+    /// What the records of a log or a manifest are encrypted with.
+    fn cipher<'f>(&self, _file: &'f Self::File) -> Option<&'f Cipher> {
+        None
+    }
+
     /// Sets how many files may have a descriptor.
     fn set_open_files(&self, _files: usize) {}
 
@@ -271,6 +305,8 @@ pub(crate) fn failed(doing: &str, name: impl fmt::Display, error: &io::Error) ->
             ErrorKind::OutOfSpace
         }
         io::ErrorKind::OutOfMemory => ErrorKind::OutOfSpace,
+        // An encrypted block. No call of the system fails with it.
+        io::ErrorKind::InvalidData => ErrorKind::Corrupt,
         _ if is_lack_of_descriptors(error) => ErrorKind::OutOfSpace,
         _ => ErrorKind::Io,
     };

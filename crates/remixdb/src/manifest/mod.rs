@@ -182,13 +182,13 @@ impl<D: Disk> Manifest<D> {
         Ok(manifest)
     }
 
-    /// The content of a new file: a record that makes the whole state.
+    /// The content of a new file: a record that makes the whole state, which is still to be finished.
     fn beginning(&self, name: Name) -> Vec<u8> {
-        let mut bytes = record::header(name, record::MANIFEST, [0; 4]).to_vec();
+        let version = record::version_on(&*self.disk, record::MANIFEST);
+        let mut bytes = record::header(name, version, [0; 4]).to_vec();
         let mut record = Vec::new();
-        record::begin(&mut record, record::HEADER as u64, None);
+        record::begin(&mut record, record::HEADER as u64, None, self.disk.is_sealed());
         self.state.edits().for_each(|edit| edit.put(&mut record));
-        record::finish(&mut record, name, record::HEADER as u64);
         bytes.append(&mut record);
         bytes
     }
@@ -196,7 +196,9 @@ impl<D: Disk> Manifest<D> {
     /// Goes on in a file that was just created, and removes all others that nobody holds. Durable when it returns.
     fn begin(&mut self, name: Name, file: D::File) -> Result<()> {
         let disk = &*self.disk;
-        let bytes = self.beginning(name);
+        let mut bytes = self.beginning(name);
+        let cipher = disk.cipher(&file);
+        record::finish(&mut bytes[record::HEADER..], name, record::HEADER as u64, cipher);
         let end = bytes.len() as u64;
         let mut write = Write { bytes, sync: true, ..Write::default() };
         disk::write_all(disk, &file, name, &mut write)?;
@@ -349,9 +351,9 @@ impl<D: Disk> Manifest<D> {
         let Appended { name, file, end, .. } = self.file.as_mut().expect("space was reserved in it");
         let mut record = Vec::new();
         // Every record is synced before the next one, which states so.
-        record::begin(&mut record, *end, Some(*end));
+        record::begin(&mut record, *end, Some(*end), self.disk.is_sealed());
         edits.iter().for_each(|edit| edit.put(&mut record));
-        record::finish(&mut record, *name, *end);
+        record::finish(&mut record, *name, *end, self.disk.cipher(file));
         let len = record.len() as u64;
         let mut write = Write { offset: *end, bytes: record, done: 0, sync: true };
         // DURABILITY: synced before the first file that the new state no longer names is removed.

@@ -2,7 +2,9 @@
 //! nor a failing disk harms the backups that are there, and damage is found.
 
 use super::faults::FAILURES;
-use super::world::{Content, Step, World, beginning, follow, options, options_of, seeds, steps, wide_steps};
+use super::world::{
+    Content, Step, World, beginning, follow, on, options, options_of, seeds, steps, wide_steps,
+};
 use crate::backup::{Backup, BackupOptions, Keep, Progress, list, prune_in, restore_into, verify};
 use crate::disk::simulated::{Fault, Simulated, Times};
 use crate::disk::{Disk, Kind, Name};
@@ -13,18 +15,20 @@ use std::sync::Arc;
 const DURABILITIES: [Durability; 3] = [Durability::Memory, Durability::Buffered, Durability::Sync];
 const STORE: [u64; 2] = [3, 5];
 
-fn on(_: Progress) -> ControlFlow<()> {
+fn go(_: Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
 fn back_up(world: &World, into: &Simulated) -> Result<Backup> {
-    world.store.backup(into.clone(), STORE, &BackupOptions::default(), &mut on)
+    world.store.backup(on(into)?, STORE, &BackupOptions::default(), &mut go)
 }
 
 /// The content of a backup, as a restored store has it, which can be used like any other.
 fn content(from: &Simulated, id: u64, options: &Options, what: &str) -> Content {
     let disk = Simulated::new();
-    restore_into(from, Some(id), disk.clone(), &mut on).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let restored =
+        on(from).and_then(|from| restore_into(&from, Some(id), from.beside(disk.clone())?, &mut go));
+    restored.unwrap_or_else(|error| panic!("{what}: {error}"));
     // Everything is durable.
     let disk = disk.crash_states(0, 0).next().expect("there is one");
     let world = World::open(&disk, options).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -37,7 +41,8 @@ fn content(from: &Simulated, id: u64, options: &Options, what: &str) -> Content 
 
 fn check(from: &Simulated, backups: &[(u64, Content)], options: &Options, what: &str) {
     for (id, expected) in backups {
-        verify(from, Some(*id), &mut on).unwrap_or_else(|error| panic!("{what}: backup {id}: {error}"));
+        let verified = on(from).and_then(|from| verify(&from, Some(*id), &mut go));
+        verified.unwrap_or_else(|error| panic!("{what}: backup {id}: {error}"));
         assert_eq!(&content(from, *id, options, what), expected, "{what}: backup {id}");
     }
 }
@@ -148,7 +153,9 @@ pub(super) fn descents(seeds: Range<u64>) {
         // One of them is restored and goes on.
         let (id, content) = backups[1].clone();
         let restored = Simulated::new();
-        restore_into(&into, Some(id), restored.clone(), &mut on).expect("it is restored");
+        let from = on(&into).expect("it opens");
+        let new = from.beside(restored.clone()).expect("it is made");
+        restore_into(&from, Some(id), new, &mut go).expect("it is restored");
         let world = World::open(&restored, &options).expect("it opens");
         let mut states = vec![content];
         for number in 0..12 {
@@ -333,7 +340,7 @@ fn any_io_of_a_restore_may_fail() {
     let Made { options, into, backups, .. } = made(3, 24, 9);
     let (id, expected) = &backups[backups.len() - 1];
     let (from, to) = (into.kill(), Simulated::new());
-    restore_into(&from, Some(*id), to.clone(), &mut on).expect("it works");
+    restore_into(&from, Some(*id), to.clone(), &mut go).expect("it works");
     let mut found = 0;
     for (of_backup, count) in [(true, from.ios()), (false, to.ios())] {
         for io in 0..count {
@@ -342,7 +349,7 @@ fn any_io_of_a_restore_may_fail() {
                 let (from, to) = (into.kill(), Simulated::new());
                 let failing = if of_backup { &from } else { &to };
                 failing.fail(Fault { at: io, times: Times::Once, kind });
-                match restore_into(&from, Some(*id), to.clone(), &mut on) {
+                match restore_into(&from, Some(*id), to.clone(), &mut go) {
                     Ok(_) => {
                         to.heal();
                         for to in to.crash_states(1, io) {
@@ -392,7 +399,7 @@ fn damage_is_found_and_never_restored() {
             }
             let mut is_found = name.kind == Kind::Backup;
             for (id, expected) in &backups {
-                if verify(&disk, Some(*id), &mut on).is_ok() {
+                if verify(&disk, Some(*id), &mut go).is_ok() {
                     // Another one is damaged. Those that are whole need not be restored each time.
                     if at < 3 {
                         assert_eq!(&content(&disk, *id, &options, &what), expected, "{what}");
@@ -400,7 +407,7 @@ fn damage_is_found_and_never_restored() {
                     continue;
                 }
                 is_found = true;
-                restore_into(&disk, Some(*id), Simulated::new(), &mut on).expect_err(&what);
+                restore_into(&disk, Some(*id), Simulated::new(), &mut go).expect_err(&what);
             }
             assert!(is_found, "{what}: nobody noticed it");
         }
@@ -417,11 +424,13 @@ fn nothing_is_removed_that_a_damaged_description_may_name() {
     let damage = listed.last().and_then(|backup| backup.damage.as_ref()).expect("it is damaged");
     assert!(damage.contains(&Name::copy(newest).to_string()), "{damage}");
     let files = into.files();
-    let error = prune_in(Arc::new(into.clone()), Keep::Newest(1)).expect_err("it may name anything");
+    let error =
+        prune_in(Arc::new(on(&into).expect("it opens")), Keep::Newest(1)).expect_err("it may name anything");
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(into.files() == files);
     let backup = back_up(&world, &into).expect("it is made");
-    let pruned = prune_in(Arc::new(into.clone()), Keep::Newest(1)).expect("it is not needed any more");
+    let pruned =
+        prune_in(Arc::new(on(&into).expect("it opens")), Keep::Newest(1)).expect("it is not needed any more");
     assert_eq!(pruned.removed.last(), Some(&newest));
     check(&into, &[(backup.id, state)], &options, "after the prune");
     check_nothing_left(&into, "after the prune");
@@ -433,14 +442,14 @@ fn what_is_read_is_not_removed() {
     let Made { options, into, backups, .. } = made(0, 24, 7);
     let hold = into.hold(Name::backup(backups[0].0)).expect("it is there");
     let keep = Keep::Newest(0);
-    let error = prune_in(Arc::new(into.clone()), keep).expect_err("it is read");
+    let error = prune_in(Arc::new(on(&into).expect("it opens")), keep).expect_err("it is read");
     assert_eq!(error.kind(), ErrorKind::Busy);
     check(&into, &backups, &options, "while one is read");
     drop(hold);
-    let pruned = prune_in(Arc::new(into.clone()), keep).expect("it works");
+    let pruned = prune_in(Arc::new(on(&into).expect("it opens")), keep).expect("it works");
     assert_eq!(pruned.removed.len(), backups.len() - 1);
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
-    let pruned = prune_in(Arc::new(into.clone()), Keep::Since(later)).expect("it works");
+    let pruned = prune_in(Arc::new(on(&into).expect("it opens")), Keep::Since(later)).expect("it works");
     assert_eq!(pruned.removed, []);
     check(&into, &backups[backups.len() - 1..], &options, "the last one");
 }
@@ -451,14 +460,20 @@ fn another_store_is_refused() {
     let Made { world, into, backups, .. } = made(0, 24, 7);
     let files = into.files();
     let mut options = BackupOptions::default();
-    let error = world.store.backup(into.clone(), [4, 5], &options, &mut on).expect_err("it is another one");
+    let error = world
+        .store
+        .backup(on(&into).expect("it opens"), [4, 5], &options, &mut go)
+        .expect_err("it is another one");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     options.other_store = true;
     let mut end = |_| ControlFlow::Break(());
-    let error = world.store.backup(into.clone(), [4, 5], &options, &mut end).expect_err("it is ended");
+    let error = world
+        .store
+        .backup(on(&into).expect("it opens"), [4, 5], &options, &mut end)
+        .expect_err("it is ended");
     assert_eq!(error.kind(), ErrorKind::Busy);
     assert!(into.files() == files);
-    world.store.backup(into.clone(), [4, 5], &options, &mut on).expect("it is meant");
+    world.store.backup(on(&into).expect("it opens"), [4, 5], &options, &mut go).expect("it is meant");
     assert_eq!(list(Arc::new(into)).expect("they are listed").len(), backups.len() + 1);
 }
 

@@ -70,7 +70,7 @@ fn a_checkpoint_is_the_store_at_that_moment() {
                 let what = format!("seed {seed}, after step {at}");
                 for copy in [Simulated::new(), far()] {
                     let files = disk.files();
-                    world.store.checkpoint(copy.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
+                    world.checkpoint(&copy).unwrap_or_else(|error| panic!("{what}: {error}"));
                     assert!(disk.files() == files, "{what}: a checkpoint changed its store");
                     check(&copy, &options, now, &what);
                 }
@@ -91,7 +91,7 @@ fn a_checkpoint_of_nothing_is_a_store() {
     let options = options(Durability::Buffered);
     let world = World::open(&Simulated::new(), &options).expect("it opens");
     let copy = Simulated::new();
-    world.store.checkpoint(copy.clone()).expect("it works");
+    world.checkpoint(&copy).expect("it works");
     let names: Vec<_> = copy.files().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names.iter().map(|name| name.kind).collect::<Vec<_>>(), [Kind::Log, Kind::Manifest]);
     let without = copy.kill();
@@ -107,7 +107,7 @@ fn what_the_store_removes_stays_in_the_checkpoint() {
     let options = options(Durability::Buffered);
     let (disk, world, states) = store(3, 60, &options);
     let copy = Simulated::new();
-    world.store.checkpoint(copy.clone()).expect("it works");
+    world.checkpoint(&copy).expect("it works");
     let (shared, own): (Vec<_>, Vec<_>) =
         copy.files().into_iter().partition(|(name, _)| matches!(name.kind, Kind::Table | Kind::Remix));
     assert!(!shared.is_empty(), "the store has tables");
@@ -135,7 +135,7 @@ pub(super) fn power_cuts(seeds: Range<u64>) -> u64 {
                 let what = format!("seed {seed}, cut at I/O {io}");
                 let copy = new();
                 copy.cut_power_at(io);
-                let done = world.store.checkpoint(copy.clone());
+                let done = world.checkpoint(&copy);
                 assert_eq!(done.is_err(), io < others, "{what}");
                 if done.is_ok() {
                     for after in copy.crash_states(2, io) {
@@ -149,7 +149,7 @@ pub(super) fn power_cuts(seeds: Range<u64>) -> u64 {
                 let what = format!("seed {seed}, cut at the store's I/O {io}");
                 let (disk, world, _) = store(seed, 30, &options);
                 disk.cut_power_at(disk.ios() + io);
-                let error = world.store.checkpoint(new()).expect_err("its disk is gone");
+                let error = world.checkpoint(&new()).expect_err("its disk is gone");
                 assert_eq!(error.kind(), ErrorKind::Io, "{what}");
                 // A checkpoint writes nothing there, so a cut always leaves the same state.
                 for after in disk.crash_states(1, seed).take_while(|_| io == 0) {
@@ -169,7 +169,7 @@ pub(super) fn power_cuts(seeds: Range<u64>) -> u64 {
 /// Number of I/Os of a checkpoint on the store's own disk, and on the other one.
 fn ios_of_a_checkpoint(world: &World, disk: &Simulated, new: fn() -> Simulated) -> (u64, u64) {
     let (before, copy) = (disk.ios(), new());
-    world.store.checkpoint(copy.clone()).expect("it works");
+    world.checkpoint(&copy).expect("it works");
     (disk.ios() - before, copy.ios())
 }
 
@@ -196,7 +196,7 @@ fn any_io_of_a_checkpoint_may_fail() {
                 let copy = new();
                 let failing = if is_own { &disk } else { &copy };
                 failing.fail(Fault { at: failing.ios() + at, times: Times::Once, kind });
-                match world.store.checkpoint(copy.clone()) {
+                match world.checkpoint(&copy) {
                     Ok(()) => copy.crash_states(0, 0).for_each(|after| check(&after, &options, now, &what)),
                     Err(error) => {
                         let kinds = [ErrorKind::Io, ErrorKind::OutOfSpace];
@@ -222,7 +222,7 @@ fn a_store_that_has_stopped_can_be_copied() {
     assert!(world.store.sync().is_err());
     assert_eq!(world.store.sync().expect_err("it is stopped").kind(), ErrorKind::Stopped);
     let copy = Simulated::new();
-    world.store.checkpoint(copy.clone()).expect("it works");
+    world.checkpoint(&copy).expect("it works");
     let mut states = states;
     follow(&mut states, &Step::Set("default", 200, 3));
     check(&copy, &options, states.last().expect("there is one"), "of a stopped store");

@@ -15,7 +15,8 @@ fn it_conforms_while_tables_are_made() {
 pub(super) fn conforms(seeds: Range<u64>) {
     for seed in seeds {
         let options = world::options(Durability::Buffered);
-        let store = Store::open_unattended(Simulated::new(), &options).expect("a store");
+        let store =
+            Store::open_unattended(world::on(&Simulated::new()).expect("a disk"), &options).expect("a store");
         conformance::check(
             &store,
             seed,
@@ -32,7 +33,8 @@ pub(super) fn conforms(seeds: Range<u64>) {
 fn merges_conform_while_tables_are_made() {
     for seed in 0..8 {
         let options = world::options(Durability::Buffered);
-        let store = Store::open_unattended(Simulated::new(), &options).expect("a store");
+        let store =
+            Store::open_unattended(world::on(&Simulated::new()).expect("a disk"), &options).expect("a store");
         conformance::check_merges(&store, seed, 200, |store| {
             while store.step().expect("the work in the background") {}
         });

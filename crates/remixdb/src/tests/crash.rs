@@ -145,7 +145,7 @@ pub(super) fn alphabet() -> Vec<Step> {
 }
 
 /// Power cuts at every I/O of every sequence of `length` steps; returns the number of states checked.
-fn after_every_sequence(length: usize) -> u64 {
+pub(super) fn after_every_sequence(length: usize) -> u64 {
     let alphabet = alphabet();
     let mut states = 0;
     for number in 0..alphabet.len().pow(length as u32) {

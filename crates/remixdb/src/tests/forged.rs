@@ -59,7 +59,7 @@ fn seal(name: Name, genuine: &[u8], forged: &mut [u8]) {
                 page::seal(bytes, name, number as u64 | if is_last { page::LAST } else { 0 });
             }
         }
-        Kind::Copy | Kind::Backup => unreachable!("no file of a store"),
+        Kind::Copy | Kind::Backup | Kind::Key => unreachable!("no file of a plain store"),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::crash::{alphabet, crash_everywhere};
 use super::faults::{FAILURES, failing_io_of, survives};
 use super::world::{
-    Content, Pairs, Step, World, beginning, follow, ingest_steps, options, options_of, seeds,
+    Content, Disk, Pairs, Step, World, beginning, follow, ingest_steps, options, options_of, seeds,
 };
 use crate::Store;
 use crate::core::Handle;
@@ -348,8 +348,8 @@ fn a_reader_beside_sees_an_ingest_before_what_follows() {
         world.run(&step).expect("it works");
     }
     let read_only = Options { read_only: true, ..options.clone() };
-    let beside = Handle::open_unattended(disk.clone(), &read_only).expect("it opens");
-    let count = |handle: &Handle<Simulated>| {
+    let beside = World::open(&disk, &read_only).expect("it opens").store;
+    let count = |handle: &Handle<Disk>| {
         let view = handle.view(&handle.keyspace("default").expect("it is there"));
         view.count(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded).expect("it counts")
     };

@@ -158,7 +158,7 @@ impl Used {
         assert_eq!(met, 1, "{what}");
         is_right(&self.world.store.verify().expect_err("it verifies"));
         self.world.store.stats().expect("stats of what is there");
-        is_right(&self.world.store.checkpoint(Simulated::new()).expect_err("a copy of what is lost"));
+        is_right(&self.world.checkpoint(&Simulated::new()).expect_err("a copy of what is lost"));
         self.world.store.log().check().unwrap_or_else(|error| panic!("{what}: {error}"));
     }
 

@@ -10,6 +10,8 @@ mod checkpoint;
 mod conformance;
 mod crash;
 mod damage;
+#[cfg(feature = "encryption")]
+mod encryption;
 mod expiry;
 mod faults;
 mod forged;

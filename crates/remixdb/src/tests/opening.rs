@@ -88,7 +88,7 @@ fn a_store_on_a_full_device_is_read_and_copied() {
             let content = world.content().expect("it reads");
             world.store.verify().expect("it is whole");
             let copy = Simulated::new();
-            world.store.checkpoint(copy.clone()).expect("there is room elsewhere");
+            world.checkpoint(&copy).expect("there is room elsewhere");
             let copied = World::open(&copy, &options(Durability::Buffered)).expect("it opens");
             assert_eq!(copied.content().expect("it reads"), content, "seed {seed}");
             let space = world.store.keyspace("default").expect("it is there");
@@ -152,7 +152,7 @@ fn a_flipped_bit_in_the_log_of_a_checkpoint_is_found() {
             world.run(&step).expect("it works");
         }
         let copy = Simulated::new();
-        world.store.checkpoint(copy.clone()).expect("it is copied");
+        world.checkpoint(&copy).expect("it is copied");
         for (name, bytes) in copy.files().into_iter().filter(|(name, _)| name.kind == Kind::Log) {
             for byte in 0..bytes.len() {
                 copy.flip(name, byte, byte as u32 % 8);

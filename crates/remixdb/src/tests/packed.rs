@@ -319,7 +319,7 @@ fn copies_keep_the_choice() {
     let report = salvage::copy(disk, salvaged.clone(), None, &mut |_| ControlFlow::Continue(())).unwrap();
     assert!(report.lost.is_empty() && report.pairs == 2);
     for disk in [&copy, &salvaged] {
-        let store = Handle::open_unattended(disk.clone(), &plain).unwrap();
+        let World { store } = World::open(disk, &plain).unwrap();
         let chosen = ["default", "other"].map(|name| store.keyspace(name).unwrap().chosen());
         assert_eq!(chosen, [Some(Compression::Lz4), Some(Compression::None)]);
         store.verify().unwrap();

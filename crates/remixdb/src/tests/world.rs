@@ -5,14 +5,17 @@
 
 use crate::catalog::Space;
 use crate::core::Handle;
+use crate::disk::Sealed;
 use crate::disk::simulated::Simulated;
 use crate::ingest::Ingest;
 use forrest_base::random::Random;
 use forrest_engine::{
-    Compression, Durability, Expires, Filled, Ingest as _, Op, Options, Pages, Result, View as _,
+    Compression, Durability, EncryptionKey, Expires, Filled, Ingest as _, Op, Options, Pages, Result,
+    View as _,
 };
 use forrest_index::Direction;
 use forrest_testing::{number, sized};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -66,6 +69,19 @@ pub(super) fn lengths(quick: usize, full: usize) -> usize {
     number("FORREST_GATE_LENGTH").unwrap_or(sized(quick, full))
 }
 
+thread_local! {
+    static KEY: RefCell<Option<EncryptionKey>> = const { RefCell::new(None) };
+}
+
+/// Runs a gate on encrypted stores.
+#[cfg(feature = "encryption")]
+pub(super) fn encrypted<R>(run: impl FnOnce() -> R) -> R {
+    KEY.set(Some(EncryptionKey::from_bytes([0x5A; 32])));
+    let result = run();
+    KEY.set(None);
+    result
+}
+
 pub(super) fn options(durability: Durability) -> Options {
     // Small enough that everything happens: memtables become immutable, tables are merged and cut, and merged
     // in pieces.
@@ -77,6 +93,7 @@ pub(super) fn options(durability: Durability) -> Options {
         cache_bytes: 1,
         table_bytes: 1 << 10,
         workers: Some(3),
+        encryption_key: KEY.with_borrow(Clone::clone),
         ..Options::default()
     }
 }
@@ -244,15 +261,36 @@ const NOW_MS: u64 = 1000;
 /// A time to live that does not end in these tests.
 const LONG_LIFE: Duration = Duration::from_secs(1 << 40);
 
+/// A disk of stores that may be encrypted.
+pub(super) type Disk = Sealed<Simulated>;
+
+/// The disk as the options say. Without a key nothing is looked for.
+pub(super) fn sealed(disk: &Simulated, options: &Options) -> Result<Disk> {
+    match options.encryption_key {
+        None => Ok(Sealed::plain(disk.clone())),
+        Some(_) => Sealed::open(disk.clone(), options),
+    }
+}
+
+/// The same for any directory.
+pub(super) fn on(disk: &Simulated) -> Result<Disk> {
+    sealed(disk, &options(Durability::Sync))
+}
+
 /// A store in use.
 pub(super) struct World {
-    pub(super) store: Handle<Simulated>,
+    pub(super) store: Handle<Disk>,
 }
 
 impl World {
     pub(super) fn open(disk: &Simulated, options: &Options) -> Result<World> {
         disk.set_now_ms(NOW_MS);
-        Ok(World { store: Handle::open_unattended(disk.clone(), options)? })
+        Ok(World { store: Handle::open_unattended(sealed(disk, options)?, options)? })
+    }
+
+    /// Copies the store to an empty disk.
+    pub(super) fn checkpoint(&self, into: &Simulated) -> Result<()> {
+        self.store.checkpoint(self.store.disk().beside(into.clone())?)
     }
 
     fn space(&self, name: &str) -> Result<Arc<Space>> {

@@ -126,11 +126,11 @@ impl<D: Disk> Device for Logs<D> {
 
     #[inline]
     fn begin(&self, record: &mut Vec<u8>, offset: u64, synced: Option<u64>) {
-        record::begin(record, offset, synced);
+        record::begin(record, offset, synced, self.disk.is_sealed());
     }
 
     fn write(&self, log: &LogFile<D>, record: &mut Vec<u8>, offset: u64) -> Result<()> {
-        record::finish(record, log.name, offset);
+        record::finish(record, log.name, offset, self.disk.cipher(&log.file));
         // ORDERING: sums that no other data depends on.
         self.writes.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(record.len() as u64, Ordering::Relaxed);
@@ -193,6 +193,7 @@ fn write_header<D: Disk>(
     let Head { before, synced, first, is_first, has_history } = head;
     let version = if has_history { record::LOG_WITH_HISTORY } else { record::LOG };
     let last = synced << 1 | u64::from(is_first);
+    let version = record::version_on(disk, version);
     let header = record::header(*name, version, [before.number, before.offset, first, last]);
     let mut write = Write { bytes: header.to_vec(), sync, ..Write::default() };
     disk::write_all(disk, file, *name, &mut write)

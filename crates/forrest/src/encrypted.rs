@@ -1,0 +1,93 @@
+//! The functions of [`backups`](crate::backups()) and [`salvage`](crate::salvage()) for encrypted directories: each
+//! takes the key that [`Builder::encryption_key`](crate::Builder::encryption_key) takes, or `None` for a directory that
+//! is plain.
+//!
+//! A directory of backups is encrypted if the store is, or if
+//! [`BackupOptions::encryption_key`](crate::BackupOptions::encryption_key) is given; its key is that, or else the key
+//! that the store had when the directory was made.
+//!
+//! ```
+//! # let directory = tempfile::tempdir()?;
+//! # let (path, backups) = (directory.path().join("trees"), directory.path().join("backups"));
+//! # let new = directory.path().join("restored");
+//! use forrest::{Db, EncryptionKey, encrypted};
+//! use std::ops::ControlFlow;
+//! let key = EncryptionKey::from_bytes([7; 32]);
+//! let builder = Db::builder().encryption_key(key.clone());
+//! let db = builder.clone().open(path.to_str().unwrap())?;
+//! db.set("oak", "Quercus")?;
+//! db.backup(&backups)?;
+//! assert_eq!(encrypted::backups(&backups, Some(&key))?.len(), 1);
+//! encrypted::restore(&backups, Some(&key), None, &new, |_| ControlFlow::Continue(()))?;
+//! assert!(builder.open(new.to_str().unwrap())?.contains("oak")?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::backup::{Backup, Keep, Pruned, check};
+use crate::salvage::{Progress, Salvaged, salvage_of};
+use forrest_engine::{EncryptionKey, Result};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// Lists the backups in a directory: [`backups`](crate::backups()).
+///
+/// # Errors
+/// Also `InvalidArgument` for a wrong key, or one that is missing.
+pub fn backups(path: impl AsRef<Path>, key: Option<&EncryptionKey>) -> Result<Vec<Backup>> {
+    check(path.as_ref())?;
+    remixdb::backups(path.as_ref(), key)
+}
+
+/// Makes a new store of a backup: [`restore_with`](crate::restore_with). The store has the key of the directory. It
+/// shares a data key with it until [`Db::rotate_data_key`](crate::Db::rotate_data_key) is called.
+///
+/// # Errors
+/// Also `InvalidArgument` for a wrong key, or one that is missing.
+pub fn restore(
+    path: impl AsRef<Path>,
+    key: Option<&EncryptionKey>,
+    id: Option<u64>,
+    to: impl AsRef<Path>,
+    mut see: impl FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Backup> {
+    check(path.as_ref())?;
+    check(to.as_ref())?;
+    remixdb::restore(path.as_ref(), key, id, to.as_ref(), &mut see)
+}
+
+/// Reads every byte of a backup and checks it: [`verify_backup_with`](crate::verify_backup_with).
+///
+/// # Errors
+/// Also `InvalidArgument` for a wrong key, or one that is missing.
+pub fn verify_backup(
+    path: impl AsRef<Path>,
+    key: Option<&EncryptionKey>,
+    id: Option<u64>,
+    mut see: impl FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Backup> {
+    check(path.as_ref())?;
+    remixdb::verify_backup(path.as_ref(), key, id, &mut see)
+}
+
+/// Removes old backups: [`prune`](crate::prune).
+///
+/// # Errors
+/// Also `InvalidArgument` for a wrong key, or one that is missing.
+pub fn prune(path: impl AsRef<Path>, key: Option<&EncryptionKey>, keep: Keep) -> Result<Pruned> {
+    check(path.as_ref())?;
+    remixdb::prune(path.as_ref(), key, keep)
+}
+
+/// Copies what is intact of a store to a new one: [`salvage_with`](crate::salvage_with). The new store has the same
+/// keys. Without an intact key file nothing can be salvaged; that of a checkpoint may be put back.
+///
+/// # Errors
+/// Also `InvalidArgument` for a wrong key, or one that is missing.
+pub fn salvage(
+    from: impl AsRef<Path>,
+    key: Option<&EncryptionKey>,
+    to: impl AsRef<Path>,
+    mut see: impl FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Salvaged> {
+    salvage_of(from.as_ref(), key, to.as_ref(), &mut see)
+}
