@@ -153,6 +153,9 @@ pub(crate) enum BackupCommand {
     /// Remove old backups, and the files that only they need
     #[command(after_help = help::BACKUP_PRUNE)]
     Prune(BackupPruneArgs),
+    /// Replace the key of an encrypted directory of backups
+    #[command(after_help = help::BACKUP_ROTATE_KEY)]
+    RotateKey(BackupRotateKeyArgs),
 }
 
 #[derive(Debug, Args)]
@@ -231,6 +234,16 @@ pub(crate) struct BackupPruneArgs {
     /// Keep those of the last N days, and the newest
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     pub(crate) days: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupRotateKeyArgs {
+    /// The directory of backups, which --key-file opens
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// The file with the new key
+    #[arg(value_name = "NEW")]
+    pub(crate) new: PathBuf,
 }
 
 /// Everything about the keys of encrypted stores.

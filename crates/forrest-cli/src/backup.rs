@@ -1,7 +1,8 @@
 //! `backup`: directories of backups of a store on disk.
 
 use crate::args::{
-    BackupCommand, BackupCreateArgs, BackupListArgs, BackupPruneArgs, BackupRestoreArgs, BackupVerifyArgs,
+    BackupCommand, BackupCreateArgs, BackupListArgs, BackupPruneArgs, BackupRestoreArgs, BackupRotateKeyArgs,
+    BackupVerifyArgs,
 };
 use crate::codec::{Format, write_json_field};
 use crate::failure::Failure;
@@ -9,8 +10,8 @@ use crate::interrupt;
 use crate::progress;
 use crate::session::{Answer, Session};
 use crate::term;
-use forrest::encrypted::{backups, prune, restore, verify_backup};
-use forrest::{Backup, BackupOptions, Error, Keep};
+use forrest::encrypted::{backups, prune, restore, rotate_key, verify_backup};
+use forrest::{Backup, BackupOptions, EncryptionKey, Error, Keep};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,6 +24,7 @@ pub(crate) fn run(session: &mut Session, command: &BackupCommand) -> Result<Answ
         BackupCommand::Verify(args) => verify(session, args),
         BackupCommand::Restore(args) => make(session, args),
         BackupCommand::Prune(args) => remove(session, args),
+        BackupCommand::RotateKey(args) => rotate(session, args),
     }
 }
 
@@ -107,6 +109,15 @@ fn make(session: &mut Session, args: &BackupRestoreArgs) -> Result<Answer, Failu
         ));
         Ok(())
     })
+}
+
+fn rotate(session: &Session, args: &BackupRotateKeyArgs) -> Result<Answer, Failure> {
+    let Some(key) = &session.home.key else {
+        return Err(Failure::usage("backup rotate-key replaces the key in --key-file, which is missing"));
+    };
+    let new = EncryptionKey::from_file(&args.new).map_err(Failure::Store)?;
+    rotate_key(&args.directory, key, &new).map_err(|error| failed(&args.directory, error))?;
+    Ok(Answer::Done)
 }
 
 fn remove(session: &mut Session, args: &BackupPruneArgs) -> Result<Answer, Failure> {

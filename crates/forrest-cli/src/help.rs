@@ -248,7 +248,8 @@ Examples:
 pub(crate) const KEY_ROTATE: &str = "\
 The key in NEW opens the store from then on, and the old one does not, also
 after power loss. No data is encrypted again, so it takes a moment. Checkpoints
-and backups that were made before need the old key.
+and backups that were made before need the old key; \"backup rotate-key\" replaces
+that of a directory of backups.
 
 Examples:
   forrest --key-file new.key key rotate vault my.key";
@@ -336,6 +337,15 @@ always stays. If one that is to stay is damaged, nothing is removed.
 Examples:
   forrest backup prune backups --keep 7
   forrest backup prune backups --days 30";
+
+pub(crate) const BACKUP_ROTATE_KEY: &str = "\
+A directory of backups has a key of its own, which at first is that of the
+store. After \"key rotate\" give it the new one too, or the next backup there is
+refused. No data is encrypted again.
+
+Examples:
+  forrest --key-file my.key backup create vault sealed
+  forrest --key-file my.key backup rotate-key sealed new.key";
 
 pub(crate) const COMPACT: &str = "\
 Writes the memtable to tables and merges all tables. A store compacts by itself

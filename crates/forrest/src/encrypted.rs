@@ -13,13 +13,16 @@
 //! use forrest::{Db, EncryptionKey, encrypted};
 //! use std::ops::ControlFlow;
 //! let key = EncryptionKey::from_bytes([7; 32]);
-//! let builder = Db::builder().encryption_key(key.clone());
-//! let db = builder.clone().open(path.to_str().unwrap())?;
+//! let db = Db::builder().encryption_key(key.clone()).open(path.to_str().unwrap())?;
 //! db.set("oak", "Quercus")?;
 //! db.backup(&backups)?;
 //! assert_eq!(encrypted::backups(&backups, Some(&key))?.len(), 1);
-//! encrypted::restore(&backups, Some(&key), None, &new, |_| ControlFlow::Continue(()))?;
-//! assert!(builder.open(new.to_str().unwrap())?.contains("oak")?);
+//! let new_key = EncryptionKey::from_bytes([8; 32]);
+//! db.rotate_key(&new_key)?;
+//! encrypted::rotate_key(&backups, &key, &new_key)?;
+//! db.backup(&backups)?;
+//! encrypted::restore(&backups, Some(&new_key), None, &new, |_| ControlFlow::Continue(()))?;
+//! assert!(Db::builder().encryption_key(new_key).open(new.to_str().unwrap())?.contains("oak")?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -38,8 +41,8 @@ pub fn backups(path: impl AsRef<Path>, key: Option<&EncryptionKey>) -> Result<Ve
     remixdb::backups(path.as_ref(), key)
 }
 
-/// Makes a new store of a backup: [`restore_with`](crate::restore_with). The store has the key of the directory. It
-/// shares a data key with it until [`Db::rotate_data_key`](crate::Db::rotate_data_key) is called.
+/// Makes a new store of a backup: [`restore_with`](crate::restore_with). The store has the key of the directory, and
+/// the same data key for what is restored. What it writes itself has another one.
 ///
 /// # Errors
 /// Also `InvalidArgument` for a wrong key, or one that is missing.
@@ -69,6 +72,18 @@ pub fn verify_backup(
     remixdb::verify_backup(path.as_ref(), key, id, &mut see)
 }
 
+/// Replaces the key of a directory of backups, as [`Db::rotate_key`](crate::Db::rotate_key) does for a store. After the
+/// key of the store was rotated, this one, or [`BackupOptions::encryption_key`](crate::BackupOptions::encryption_key),
+/// lets the next backup go to the same directory. Durable when it returns.
+///
+/// # Errors
+/// `InvalidArgument` for a wrong key, and if the directory is not encrypted; `Busy` if a backup is in progress;
+/// `OutOfSpace`; `Io`: either key may be the one that opens it then.
+pub fn rotate_key(path: impl AsRef<Path>, key: &EncryptionKey, new: &EncryptionKey) -> Result<()> {
+    check(path.as_ref())?;
+    remixdb::rotate_backups_key(path.as_ref(), key, new)
+}
+
 /// Removes old backups: [`prune`](crate::prune).
 ///
 /// # Errors
@@ -79,7 +94,7 @@ pub fn prune(path: impl AsRef<Path>, key: Option<&EncryptionKey>, keep: Keep) ->
 }
 
 /// Copies what is intact of a store to a new one: [`salvage_with`](crate::salvage_with). The new store has the same
-/// keys. Without an intact key file nothing can be salvaged; that of a checkpoint may be put back.
+/// key. Without an intact key file nothing can be salvaged; that of a checkpoint may be put back.
 ///
 /// # Errors
 /// Also `InvalidArgument` for a wrong key, or one that is missing.

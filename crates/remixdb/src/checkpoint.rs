@@ -48,6 +48,7 @@ impl<D: Disk> Handle<D> {
         let greatest = shared.tables.iter().map(|table| table.name().number);
         let greatest = greatest.chain(shared.remixes.iter().map(|(name, _)| name.number)).max();
         state.floor = greatest.unwrap_or(0) + 1;
+        into.part(state.floor)?;
         let end = log(version, catalog, sequence, &into, state.floor)?;
         state.whole = (end.number, end.offset);
         // If another process changes the store, the names stay until the files are shared.

@@ -105,6 +105,8 @@ mod models;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "encryption")]
+pub use backup::rotate_backups_key;
 pub use backup::{Backup, BackupOptions, Keep, Progress, Pruned, backups, prune, restore, verify_backup};
 pub use disk::move_log;
 pub use salvage::{Loss, Salvaged, salvage};

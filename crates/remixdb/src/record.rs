@@ -27,7 +27,9 @@
 //! **Encrypted files** have the bit 16 of the version set, and their records are encrypted one by one, beneath the
 //! checksum: the body begins with a tag of 16 bytes, and the rest is encrypted (disk/keys.rs) with the offset of the
 //! record as the nonce. So torn tails and damage are found as in plain files, without a key, and a record that has a
-//! valid checksum and does not open is damage. The header is plain.
+//! valid checksum and does not open is damage. The header can be read, and in the place of its checksum are the first 8
+//! bytes of the tag that authenticates it: a log states there where the one before it ends, and with which change it
+//! begins itself.
 //!
 //! **Torn tails and damage are distinguished.** Reading stops at the first invalid record. If any later
 //! record is valid and states that the file was synced beyond that place, acknowledged data is missing: that
@@ -71,6 +73,8 @@ pub(crate) fn has_history(version: u32) -> bool {
 
 /// Added to the version of an encrypted file.
 const SEALED: u32 = 1 << 16;
+/// The place of the checksum of a header.
+const SUM: usize = 56;
 
 /// The newest and the oldest version of the formats that this build reads.
 fn versions(kind: Kind) -> (u32, u32) {
@@ -95,8 +99,9 @@ fn seed(name: Name, offset: u64) -> u64 {
     (name.number.rotate_left(32) ^ kind.rotate_left(56) ^ offset).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// The header of a file of a version.
-pub(crate) fn header(name: Name, version: u32, fields: [u64; 4]) -> [u8; HEADER] {
+/// The header of a file of a version, of an encrypted one if there is a cipher.
+pub(crate) fn header(name: Name, version: u32, fields: [u64; 4], cipher: Option<&Cipher>) -> [u8; HEADER] {
+    let version = if cipher.is_some() { version | SEALED } else { version };
     let mut bytes = [0; HEADER];
     bytes[..8].copy_from_slice(&magic(name.kind));
     bytes[8..12].copy_from_slice(&version.to_le_bytes());
@@ -104,44 +109,49 @@ pub(crate) fn header(name: Name, version: u32, fields: [u64; 4]) -> [u8; HEADER]
     for (i, field) in fields.iter().enumerate() {
         bytes[24 + 8 * i..32 + 8 * i].copy_from_slice(&field.to_le_bytes());
     }
-    let sum = xxh3(&bytes[..56], seed(name, 0));
-    bytes[56..].copy_from_slice(&sum.to_le_bytes());
+    let sum = sum(name, &bytes, cipher);
+    bytes[SUM..].copy_from_slice(&sum.to_le_bytes());
     bytes
+}
+
+/// The checksum of a header.
+fn sum(name: Name, header: &[u8], cipher: Option<&Cipher>) -> u64 {
+    let bytes = &header[..SUM];
+    match cipher {
+        // No record begins at 0.
+        Some(cipher) => word(&cipher.vouch(0, bytes), 0),
+        None => xxh3(bytes, seed(name, 0)),
+    }
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
-/// The version of a new file, which depends on whether the disk encrypts it.
-pub(crate) fn version_on<D: Disk>(disk: &D, version: u32) -> u32 {
-    if disk.is_sealed() { version | SEALED } else { version }
-}
-
 /// The version and the fields of a header; `None` if this is none, for example because the file was created and never
-/// written. `is_sealed` says whether the file should be encrypted.
+/// written. `cipher` is that of a file that should be encrypted.
 ///
 /// # Errors
 /// `Unsupported` for an intact header of another version; `Corrupt` for a plain file that should be encrypted, or an
 /// encrypted one of which the key is lost.
-fn fields(name: Name, bytes: &[u8], is_sealed: bool) -> Result<Option<(u32, [u64; 4])>> {
+fn fields(name: Name, bytes: &[u8], cipher: Option<&Cipher>) -> Result<Option<(u32, [u64; 4])>> {
     if bytes.len() < HEADER || bytes[..8] != magic(name.kind) {
-        return Ok(None);
-    }
-    if xxh3(&bytes[..56], seed(name, 0)) != word(bytes, 56) {
         return Ok(None);
     }
     let stated = u32::from_le_bytes(bytes[8..12].try_into().expect("4 bytes"));
     let (newest, oldest) = versions(name.kind);
     let version = stated & !SEALED;
-    if !(oldest..=newest).contains(&version) {
-        return Err(disk::other_version(name, stated, format_args!("{newest} and older")));
-    }
-    match (stated != version, is_sealed) {
-        (true, false) => {
+    let is_known = (oldest..=newest).contains(&version);
+    let is_sealed = stated != version;
+    let is_intact = sum(name, bytes, cipher.filter(|_| is_sealed)) == word(bytes, SUM);
+    match cipher {
+        // It is only authenticated with the key.
+        None if is_sealed && is_known => {
             Err(disk::damaged(name, 8, "the file is encrypted, and the key file (NUMBER.key) is missing"))
         }
-        (false, true) => Err(disk::damaged(name, 8, "the file is not encrypted, in a store that is")),
+        _ if !is_intact => Ok(None),
+        _ if !is_known => Err(disk::other_version(name, stated, format_args!("{newest} and older"))),
+        Some(_) if !is_sealed => Err(disk::damaged(name, 8, "the file is not encrypted, in a store that is")),
         _ => Ok(Some((version, [24, 32, 40, 48].map(|at| word(bytes, at))))),
     }
 }
@@ -365,7 +375,7 @@ pub(crate) fn fields_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result
 pub(crate) fn version_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<Option<(u32, [u64; 4])>> {
     let mut header = [0; HEADER];
     let count = disk::read_up_to(disk, file, name, &mut header, 0)?;
-    fields(name, &header[..count], disk.cipher(file).is_some())
+    fields(name, &header[..count], disk.cipher(file))
 }
 
 /// An error if a file without a header once had one. A header is synced before the first record is written, so a record

@@ -109,7 +109,7 @@ pub struct Salvaged {
 }
 
 /// Copies what is intact in the store at `from` to a new store at `to`. `see` is called now and then, and may end it.
-/// `key` is that of an encrypted store; the new one has the same keys.
+/// `key` is that of an encrypted store, and of the new one.
 ///
 /// # Errors
 /// `Corrupt` if no record of a manifest can be read; `InvalidArgument` if something is at `to`; `Busy` if the store is
@@ -125,7 +125,7 @@ pub fn salvage(
     let (old, no_logs) = Real::open_damaged(from, advice)?;
     let old = Sealed::with(old, key, true, false)?;
     let unfinished = Unfinished::begin(to, Some(old.inner()))?;
-    let new = old.beside(unfinished.disk()?)?;
+    let new = Sealed::with(unfinished.disk()?, key, false, true)?;
     let salvaged = copy(old, new, no_logs, see)?;
     unfinished.finish()?;
     Ok(salvaged)

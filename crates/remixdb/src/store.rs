@@ -91,7 +91,7 @@ impl Store<Sealed<Real>> {
     pub fn checkpoint(&self, path: &Path) -> Result<()> {
         let disk = self.0.disk();
         let unfinished = Unfinished::begin(path, Some(disk.inner()))?;
-        self.0.checkpoint(disk.beside(unfinished.disk()?)?)?;
+        self.0.checkpoint(disk.beside(unfinished.disk()?))?;
         unfinished.finish()
     }
 

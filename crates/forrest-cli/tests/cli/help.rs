@@ -32,7 +32,7 @@ const COMMANDS: [&str; 27] = [
     "doctor",
 ];
 /// Commands of commands.
-const NESTED: [&str; 11] = [
+const NESTED: [&str; 12] = [
     "llds list",
     "llds destroy",
     "llds save",
@@ -42,6 +42,7 @@ const NESTED: [&str; 11] = [
     "backup verify",
     "backup restore",
     "backup prune",
+    "backup rotate-key",
     "key rotate",
     "key rotate-data",
 ];

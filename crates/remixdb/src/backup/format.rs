@@ -125,7 +125,8 @@ impl Description {
         record::begin(&mut record, record::HEADER as u64, None, false);
         self.put(&mut record);
         record::finish(&mut record, name, record::HEADER as u64, None);
-        let mut bytes = record::header(name, record::BACKUP, [record::MANIFEST.into(), 0, 0, 0]).to_vec();
+        let mut bytes =
+            record::header(name, record::BACKUP, [record::MANIFEST.into(), 0, 0, 0], None).to_vec();
         bytes.append(&mut record);
         let file = disk::create(disk, name)?;
         disk::write_all(disk, &file, name, &mut Write { bytes, sync: true, ..Write::default() })
@@ -197,7 +198,7 @@ mod tests {
     fn edits_of_a_later_manifest_are_unsupported() {
         let name = Name::copy(5);
         let later = u64::from(record::MANIFEST) + 1;
-        let bytes = record::header(name, record::BACKUP, [later, 0, 0, 0]).to_vec();
+        let bytes = record::header(name, record::BACKUP, [later, 0, 0, 0], None).to_vec();
         let error = Description::read(&Simulated::from_files([(name, bytes)]), name).unwrap_err();
         assert_eq!(error.kind(), forrest_engine::ErrorKind::Unsupported);
         assert!(error.to_string().contains(&later.to_string()), "{error}");

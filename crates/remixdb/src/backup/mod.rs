@@ -132,7 +132,7 @@ pub fn restore(
 ) -> Result<Backup> {
     let from = open(path, key)?;
     let unfinished = Unfinished::begin(to, Some(from.inner()))?;
-    let into = from.beside(unfinished.disk()?)?;
+    let into = from.beside(unfinished.disk()?);
     let restored = restore_into(&from, id, into, see)?;
     unfinished.finish()?;
     Ok(restored)
@@ -159,6 +159,16 @@ pub fn verify_backup(
 /// to be removed is being read, or if somebody else changes the directory. Nothing is removed then. `Io`.
 pub fn prune(path: &Path, key: Option<&EncryptionKey>, keep: Keep) -> Result<Pruned> {
     prune_in(Arc::new(Sealed::with(Real::lock_backups(path, false)?, key, false, false)?), keep)
+}
+
+/// Replaces the key of an encrypted directory of backups. Durable when it returns. Reading goes on meanwhile.
+///
+/// # Errors
+/// `InvalidArgument` for a wrong key, and if the directory is not encrypted; `Busy` if somebody else changes it; `Io`,
+/// `OutOfSpace`: either key may be the one that opens it then.
+#[cfg(feature = "encryption")]
+pub fn rotate_backups_key(path: &Path, key: &EncryptionKey, new: &EncryptionKey) -> Result<()> {
+    Sealed::with(Real::lock_backups(path, false)?, Some(key), false, false)?.rotate_user(new, || 0)
 }
 
 fn time_of(milliseconds: u64) -> SystemTime {
@@ -600,6 +610,8 @@ pub(crate) fn restore_into<D: Disk>(from: &D, id: Option<u64>, into: D, see: See
     let (_hold, id, is) = find(from, id)?;
     let into = Arc::new(into);
     let mut watch = Watch { progress: Progress { done: 0, whole: is.bytes() }, see };
+    let greatest = is.files.iter().map(|file| file.name.number).max().unwrap_or(0);
+    into.part(greatest + 1)?;
     for file in &is.files {
         let made = disk::create(&*into, file.name)?;
         read_copy(from, file, &mut watch, |offset, bytes, is_last| {
@@ -609,7 +621,6 @@ pub(crate) fn restore_into<D: Disk>(from: &D, id: Option<u64>, into: D, see: See
         })?;
     }
     disk::sync_directory(&*into, Kind::Log)?;
-    let greatest = is.files.iter().map(|file| file.name.number).max().unwrap_or(0);
     // DURABILITY: `create` syncs the directory, and with it the names of all files.
     Manifest::create(&into, greatest + 1, is.state.clone())?;
     Ok(Backup::of(id, &is))

@@ -111,6 +111,11 @@ impl Cipher {
     pub(crate) fn open(&self, place: u64, bytes: &mut [u8], tag: &[u8; TAG]) -> bool {
         self.open_with(&nonce(place), &[], bytes, tag)
     }
+
+    /// Authenticates bytes of a place that stay readable; nothing else is sealed there.
+    pub(crate) fn vouch(&self, place: u64, bytes: &[u8]) -> [u8; TAG] {
+        self.seal_with(&nonce(place), bytes, &mut [])
+    }
 }
 
 fn nonce(place: u64) -> [u8; NONCE] {
@@ -175,7 +180,7 @@ impl Ring {
         if version != VERSION {
             return Err(super::other_version(Name::key(number), version, VERSION));
         }
-        if end - HEADER != count * ENTRY || count > ENTRIES_MAX {
+        if count > ENTRIES_MAX || end - HEADER != count * ENTRY {
             return Ok(None);
         }
         let cipher = Cipher::of_user(user);
@@ -212,9 +217,10 @@ struct State {
     known: u64,
     /// Whether it is unknown which key file is durable.
     is_unknown: bool,
-    /// Whether there are several key files, because a change was interrupted. What was read may not be durable, and a
-    /// torn key file would count as damaged once there are later files.
-    is_interrupted: bool,
+    /// Whether the key file is to be written before a file is made. There is none yet; or there are several, because a
+    /// change was interrupted: what was read may not be durable, and a torn key file would count as damaged once there
+    /// are later files.
+    is_due: bool,
 }
 
 /// The right to make files, while it is held with the keys of today.
@@ -229,13 +235,7 @@ impl Making<'_> {
 impl Keys {
     fn new(user: &EncryptionKey, ring: Ring, known: u64) -> Keys {
         Keys {
-            state: RwLock::new(State {
-                user: user.clone(),
-                ring,
-                known,
-                is_unknown: false,
-                is_interrupted: false,
-            }),
+            state: RwLock::new(State { user: user.clone(), ring, known, is_unknown: false, is_due: false }),
         }
     }
 
@@ -248,18 +248,32 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Makes a key file with the same data keys in another, new directory. Durable when it returns.
-    pub(super) fn copy_to<D: Disk>(&self, disk: &D) -> Result<Keys> {
+    /// The same data keys for another, new directory. Its key file is made before the first other file.
+    pub(super) fn copy(&self) -> Keys {
         let state = self.read();
         let keys = Keys::new(&state.user, state.ring.clone(), 0);
-        keys.keep_in(disk)?;
-        Ok(keys)
+        drop(state);
+        keys.write().is_due = true;
+        keys
+    }
+
+    /// In a copy that has no other files yet: adds a data key for the files from this number on. Durable when it
+    /// returns.
+    pub(super) fn part<D: Disk>(&self, disk: &D, first: u64) -> Result<()> {
+        self.replace(disk, |state, names| {
+            let before = state.ring.entries.iter().filter(|(other, _)| *other < first);
+            let mut entries = Vec::with_capacity(state.ring.entries.len() + 1);
+            entries.extend(before.cloned());
+            entries.push((first, random()?));
+            Ok((state.user.clone(), Ring { number: greater(names, 0), entries }))
+        })
     }
 
     /// Writes the keys to a new key file.
     fn keep_in<D: Disk>(&self, disk: &D) -> Result<()> {
-        let number = super::list(disk)?.iter().map(|name| name.number).max().unwrap_or(0) + 1;
-        self.replace(disk, |state| Ok((state.user.clone(), Ring { number, ..state.ring.clone() })))
+        self.replace(disk, |state, names| {
+            Ok((state.user.clone(), Ring { number: greater(names, 0), ..state.ring.clone() }))
+        })
     }
 
     /// The keys in a directory, which this process may change.
@@ -270,7 +284,7 @@ impl Keys {
         let (ring, known) = find(disk, user)?;
         let keys = Keys::new(user, ring, known);
         let files = super::list(disk)?.iter().filter(|name| name.kind == Kind::Key).count();
-        keys.write().is_interrupted = changes && files > 1;
+        keys.write().is_due = changes && files > 1;
         Ok(keys)
     }
 
@@ -294,7 +308,7 @@ impl Keys {
             if state.is_unknown {
                 return Err(io::Error::other(FAILED_BEFORE));
             }
-            if !state.is_interrupted {
+            if !state.is_due {
                 return Ok(Making(state));
             }
             drop(state);
@@ -342,7 +356,9 @@ impl Keys {
         user: &EncryptionKey,
         number: impl FnOnce() -> u64,
     ) -> Result<()> {
-        self.replace(disk, |state| Ok((user.clone(), Ring { number: number(), ..state.ring.clone() })))
+        self.replace(disk, |state, names| {
+            Ok((user.clone(), Ring { number: greater(names, number()), ..state.ring.clone() }))
+        })
     }
 
     /// Adds a data key for all files that are made from now on, and drops those of which no file is left. `number`
@@ -351,13 +367,14 @@ impl Keys {
     /// # Errors
     /// `Io`, `OutOfSpace`; `Limit` if there are too many data keys.
     pub(super) fn rotate_data<D: Disk>(&self, disk: &D, number: impl FnOnce() -> u64) -> Result<()> {
-        self.replace(disk, |state| {
-            let names = super::list(disk)?;
-            let number = number();
+        self.replace(disk, |state, names| {
+            let number = greater(names, number());
             let mut numbers: Vec<u64> =
                 names.iter().filter(|name| name.kind != Kind::Key).map(|name| name.number).collect();
             numbers.sort_unstable();
-            let mut entries = vec![(number, random()?)];
+            // It does not grow, so that no copy of a key is left where it was.
+            let mut entries = Vec::with_capacity(state.ring.entries.len() + 1);
+            entries.push((number, random()?));
             for (first, secret) in state.ring.entries.iter().rev() {
                 let next = entries.last_mut().expect("there is one");
                 let from = numbers.partition_point(|other| other < first);
@@ -384,17 +401,25 @@ impl Keys {
     fn replace<D: Disk>(
         &self,
         disk: &D,
-        change: impl FnOnce(&State) -> Result<(EncryptionKey, Ring)>,
+        change: impl FnOnce(&State, &[Name]) -> Result<(EncryptionKey, Ring)>,
     ) -> Result<()> {
         let mut state = self.write();
         if state.is_unknown {
             return Err(Error::new(ErrorKind::Stopped, FAILED_BEFORE));
         }
-        let (user, ring) = change(&state)?;
+        let names = super::list(disk)?;
+        let (user, ring) = change(&state, &names)?;
         let name = Name::key(ring.number);
+        if name.number > NUMBER_MAX {
+            let last = names.iter().max_by_key(|name| name.number).expect("it has the number before");
+            return Err(Error::new(
+                ErrorKind::Limit,
+                format!("no number is left for a key file after {last}, which no store has made"),
+            ));
+        }
         let bytes = ring.encode(&user)?;
-        let old: Vec<Name> = super::list(disk)?.into_iter().filter(|other| other.kind == Kind::Key).collect();
-        let file = super::create(disk, name)?;
+        // If this fails, the file may be there, and would count as damaged once there are later files.
+        let file = super::create(disk, name).inspect_err(|_| state.is_due = true)?;
         state.is_unknown = true;
         let mut write = Write { bytes, sync: true, ..Write::default() };
         // DURABILITY: the new key file is whole before its name is durable, and that before the old one goes.
@@ -407,14 +432,19 @@ impl Keys {
             return Err(error);
         }
         super::sync_directory(disk, Kind::Key)?;
-        for name in old {
+        for name in names.into_iter().filter(|name| name.kind == Kind::Key) {
             super::unlink(disk, name)?;
         }
         // DURABILITY: with two key files, the older one would count if the newer one were damaged.
         super::sync_directory(disk, Kind::Key)?;
-        *state = State { user, ring, known: state.known, is_unknown: false, is_interrupted: false };
+        *state = State { user, ring, known: state.known, is_unknown: false, is_due: false };
         Ok(())
     }
+}
+
+/// A number from this one on that is greater than that of every file.
+fn greater(names: &[Name], from: u64) -> u64 {
+    names.iter().map(|name| name.number + 1).max().unwrap_or(1).max(from)
 }
 
 /// Makes the checksum of a key file right.
@@ -433,7 +463,8 @@ fn find<D: Disk>(disk: &D, user: &EncryptionKey) -> Result<(Ring, u64)> {
         let known = names.iter().map(|name| name.number).max().unwrap_or(0);
         let greatest = names.iter().filter(|name| name.kind != Kind::Key).map(|name| name.number).max();
         damage = None;
-        let mut is_gone = false;
+        // A list that is made while another process replaces the file may have neither.
+        let mut is_gone = names.iter().all(|name| name.kind != Kind::Key);
         for &name in names.iter().rev().filter(|name| name.kind == Kind::Key) {
             let Some(file) = super::open_if_there(disk, name)? else {
                 is_gone = true;
@@ -468,5 +499,3 @@ fn read<D: Disk>(disk: &D, file: &D::File, name: Name, user: &EncryptionKey) -> 
     let count = super::read_up_to(disk, file, name, &mut bytes, 0)?;
     Ring::decode(name.number, &bytes[..count], user)
 }
-
-const _: () = assert!(NUMBER_MAX < u64::MAX);

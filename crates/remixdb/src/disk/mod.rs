@@ -272,6 +272,12 @@ pub trait Disk: Send + Sync + 'static {
         Ok(false)
     }
 
+    /// In a new directory, which will have the files of another one, and files of its own from this number on: an
+    /// encrypted disk gives these a key that the other one has not. Durable when it returns.
+    fn part(&self, _first: u64) -> Result<()> {
+        Ok(())
+    }
+
     /// Whether its files are encrypted.
     fn is_sealed(&self) -> bool {
         false

@@ -23,7 +23,7 @@ use super::keys::{Cipher, Keys, TAG};
 use super::unsealed::{Cipher, Keys, TAG};
 use super::{Disk, Hold, Kind, Name, Write};
 use forrest_base::lock;
-use forrest_engine::{EncryptionKey, Error, Options, Result};
+use forrest_engine::{EncryptionKey, Error, ErrorKind, Options, Result};
 use std::fmt;
 use std::io;
 use std::sync::Mutex;
@@ -147,16 +147,19 @@ impl<D: Disk> Sealed<D> {
             Some(key) if is_new && create && !is_beside => Some(Keys::create(&inner, key)?),
             // Nothing is there. The error for that comes later.
             Some(_) if names.is_empty() => None,
-            Some(_) if !is_encrypted => return Err(not_encrypted()),
-            Some(key) => Some(Keys::open(&inner, key, !is_beside)?),
+            Some(_) if !is_encrypted && !is_beside => return Err(not_encrypted()),
+            // A list that is made while another process replaces the key file may have none.
+            Some(key) => Some(Keys::open(&inner, key, !is_beside).map_err(|error| match error.kind() {
+                ErrorKind::Corrupt if !is_encrypted => not_encrypted(),
+                _ => error,
+            })?),
         };
         Ok(Sealed { inner, keys, is_beside })
     }
 
-    /// A new directory for a copy of this one, with the same keys.
-    pub(crate) fn beside(&self, inner: D) -> Result<Sealed<D>> {
-        let keys = self.keys.as_ref().map(|keys| keys.copy_to(&inner)).transpose()?;
-        Ok(Sealed { inner, keys, is_beside: false })
+    /// A new directory for a copy of this one, with the same keys; [`Disk::part`] adds one.
+    pub(crate) fn beside(&self, inner: D) -> Sealed<D> {
+        Sealed { inner, keys: self.keys.as_ref().map(Keys::copy), is_beside: false }
     }
 
     /// A directory of backups of this one, encrypted with a key of its own, or else with the user's key of this one. A
@@ -428,6 +431,10 @@ impl<D: Disk> Disk for Sealed<D> {
 
     fn now_ms(&self) -> u64 {
         self.inner.now_ms()
+    }
+
+    fn part(&self, first: u64) -> Result<()> {
+        self.keys.as_ref().map_or(Ok(()), |keys| keys.part(&self.inner, first))
     }
 
     fn is_sealed(&self) -> bool {

@@ -182,23 +182,27 @@ impl<D: Disk> Manifest<D> {
         Ok(manifest)
     }
 
-    /// The content of a new file: a record that makes the whole state, which is still to be finished.
-    fn beginning(&self, name: Name) -> Vec<u8> {
-        let version = record::version_on(&*self.disk, record::MANIFEST);
-        let mut bytes = record::header(name, version, [0; 4]).to_vec();
+    /// The first record, which makes the whole state; it is still to be finished.
+    fn beginning(&self) -> Vec<u8> {
         let mut record = Vec::new();
         record::begin(&mut record, record::HEADER as u64, None, self.disk.is_sealed());
         self.state.edits().for_each(|edit| edit.put(&mut record));
-        bytes.append(&mut record);
-        bytes
+        record
+    }
+
+    /// Length of a file that has only that.
+    fn beginning_bytes(&self) -> u64 {
+        (record::HEADER + self.beginning().len()) as u64
     }
 
     /// Goes on in a file that was just created, and removes all others that nobody holds. Durable when it returns.
     fn begin(&mut self, name: Name, file: D::File) -> Result<()> {
         let disk = &*self.disk;
-        let mut bytes = self.beginning(name);
         let cipher = disk.cipher(&file);
-        record::finish(&mut bytes[record::HEADER..], name, record::HEADER as u64, cipher);
+        let mut record = self.beginning();
+        record::finish(&mut record, name, record::HEADER as u64, cipher);
+        let mut bytes = record::header(name, record::MANIFEST, [0; 4], cipher).to_vec();
+        bytes.append(&mut record);
         let end = bytes.len() as u64;
         let mut write = Write { bytes, sync: true, ..Write::default() };
         disk::write_all(disk, &file, name, &mut write)?;
@@ -236,7 +240,7 @@ impl<D: Disk> Manifest<D> {
         let more = bytes.len() as u64 + record::OVERHEAD_MAX;
         if self.file.as_ref().is_none_or(|open| open.end > open.first_end + GROWTH) {
             let name = Name::manifest(number());
-            let bytes = self.beginning(name).len() as u64 + more;
+            let bytes = self.beginning_bytes() + more;
             match disk::create_reserved(&*self.disk, name, bytes) {
                 Err(error) if error.kind() == ErrorKind::OutOfSpace && self.file.is_some() => {}
                 made => {
@@ -257,7 +261,7 @@ impl<D: Disk> Manifest<D> {
     pub(crate) fn renew(&mut self, number: u64) -> Result<()> {
         self.next = None;
         let name = Name::manifest(number);
-        let file = disk::create_reserved(&*self.disk, name, self.beginning(name).len() as u64)?;
+        let file = disk::create_reserved(&*self.disk, name, self.beginning_bytes())?;
         self.begin(name, file)
     }
 
@@ -299,7 +303,7 @@ impl<D: Disk> Manifest<D> {
         }
         if self.file.as_ref().is_some_and(|file| disk::is_held(disk, file.name)) {
             let name = Name::manifest(number());
-            match disk::create_reserved(disk, name, self.beginning(name).len() as u64) {
+            match disk::create_reserved(disk, name, self.beginning_bytes()) {
                 Ok(file) => self.begin(name, file)?,
                 // The next removal tries again.
                 Err(_) => return Ok(()),

@@ -27,7 +27,7 @@ fn back_up(world: &World, into: &Simulated) -> Result<Backup> {
 fn content(from: &Simulated, id: u64, options: &Options, what: &str) -> Content {
     let disk = Simulated::new();
     let restored =
-        on(from).and_then(|from| restore_into(&from, Some(id), from.beside(disk.clone())?, &mut go));
+        on(from).and_then(|from| restore_into(&from, Some(id), from.beside(disk.clone()), &mut go));
     restored.unwrap_or_else(|error| panic!("{what}: {error}"));
     // Everything is durable.
     let disk = disk.crash_states(0, 0).next().expect("there is one");
@@ -154,7 +154,7 @@ pub(super) fn descents(seeds: Range<u64>) {
         let (id, content) = backups[1].clone();
         let restored = Simulated::new();
         let from = on(&into).expect("it opens");
-        let new = from.beside(restored.clone()).expect("it is made");
+        let new = from.beside(restored.clone());
         restore_into(&from, Some(id), new, &mut go).expect("it is restored");
         let world = World::open(&restored, &options).expect("it opens");
         let mut states = vec![content];

@@ -2,6 +2,7 @@
 
 use super::world::{Content, Disk, Step, World, beginning, encrypted, follow, options, seeds, steps};
 use super::{backup, changes, checkpoint, conformance, crash, damage, faults, packed, resume};
+use crate::core::Handle;
 use crate::disk::simulated::{Failure, Fault, Simulated, Times};
 use crate::disk::{self, Kind, Name, Sealed, Write};
 use crate::{BackupOptions, Store, salvage};
@@ -12,8 +13,11 @@ use forrest_engine::{
 };
 use forrest_testing::sized;
 use std::collections::HashSet;
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 fn key(byte: u8) -> EncryptionKey {
     EncryptionKey::from_bytes([byte; 32])
@@ -213,6 +217,63 @@ fn plain_files_are_not_taken_for_encrypted_ones() {
     }
 }
 
+#[test]
+fn headers_of_logs_cannot_be_changed() {
+    headers_in_their_places();
+}
+
+/// What the header of a log states is authenticated too: a log cannot lose its last changes while the next one is
+/// changed to begin there, with a right checksum. Mutants must fail here.
+pub(super) fn headers_in_their_places() {
+    let disk = Simulated::new();
+    let world = World::open(&disk, &with_key(1)).expect("it opens");
+    for number in 0..12 {
+        world.set_with_a_log_ahead(number);
+    }
+    let content = world.content().expect("it is read");
+    drop(world);
+    let files = disk.files();
+    let word = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    let logs: Vec<_> =
+        files.iter().filter(|(name, bytes)| name.kind == Kind::Log && word(bytes, 0) != 0).collect();
+    // Of the last one alone no record states that the header was synced.
+    let [.., (first, before), (second, after), _] = logs[..] else { panic!("{} logs", logs.len()) };
+    assert_eq!(word(after, 24), first.number);
+    // Where the last record of the first log begins.
+    let (mut at, mut last) = (64, 64);
+    while at < word(after, 32) {
+        last = at;
+        at += 16 + (word(before, at as usize + 8) & ((1 << 40) - 1));
+    }
+    assert!(last > 64);
+    let fields = [first.number, last, word(after, 40) - 1, word(after, 48).min(last << 1)];
+    let mut cut = before.clone();
+    cut.truncate(last as usize);
+    let with = |changed: &[(Name, Vec<u8>)]| {
+        let others = files.iter().filter(|(name, _)| changed.iter().all(|(other, _)| other != name));
+        let disk = Simulated::from_files(others.chain(changed).cloned());
+        World::open(&disk, &with_key(1)).and_then(|world| world.content())
+    };
+    let version = u32::from_le_bytes(after[8..12].try_into().expect("4 bytes"));
+    let mut header = crate::record::header(*second, version, fields, None).to_vec();
+    for sum in [None, Some(word(after, 56))] {
+        if let Some(sum) = sum {
+            header[56..].copy_from_slice(&sum.to_le_bytes());
+        }
+        let forged = [&header, &after[64..]].concat();
+        let error = with(&[(*first, cut.clone()), (*second, forged)]).expect_err("changes were left out");
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    }
+    for at in 8..64 {
+        let mut forged = after.clone();
+        forged[at] ^= 1 << (at % 8);
+        let error = with(&[(*second, forged)]).expect_err("the header was taken");
+        // A later version is named.
+        assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported), "{at}: {error}");
+    }
+    assert_eq!(with(&[]).expect("it is read"), content);
+}
+
 /// Any bit of the key file: damage, and no other error, because the checksum comes first.
 #[test]
 fn a_damaged_key_file_is_no_wrong_key() {
@@ -378,6 +439,160 @@ fn a_reader_beside_finds_new_data_keys() {
     crate::recover::refresh(&beside.store).expect_err("the key was replaced");
     let beside = World::open(&disk, &Options { read_only: true, ..with_key(2) }).expect("it opens");
     assert_eq!(beside.content().expect("it is read"), world.content().expect("it is read"));
+}
+
+/// A disk of which single calls go wrong.
+struct Odd {
+    inner: Simulated,
+    /// The next lists lack key files, as one may that is made while another process replaces them.
+    blind: AtomicUsize,
+    /// Whether the next file is made, and an error is returned.
+    fails: AtomicBool,
+}
+
+impl Odd {
+    fn new(inner: &Simulated, blind: usize) -> Odd {
+        Odd { inner: inner.clone(), blind: AtomicUsize::new(blind), fails: AtomicBool::new(false) }
+    }
+}
+
+impl disk::Disk for Odd {
+    type File = <Simulated as disk::Disk>::File;
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = self.inner.list()?;
+        if self.blind.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+            names.retain(|name| !name.ends_with(".key"));
+        }
+        Ok(names)
+    }
+
+    fn create(&self, name: Name) -> io::Result<Self::File> {
+        let file = self.inner.create(name)?;
+        if self.fails.swap(false, Relaxed) { Err(io::ErrorKind::TimedOut.into()) } else { Ok(file) }
+    }
+
+    fn open(&self, name: Name) -> io::Result<Self::File> {
+        self.inner.open(name)
+    }
+
+    fn unlink(&self, name: Name) -> io::Result<()> {
+        self.inner.unlink(name)
+    }
+
+    fn sync_directory(&self, of: Kind) -> io::Result<()> {
+        self.inner.sync_directory(of)
+    }
+
+    fn len(&self, file: &Self::File) -> io::Result<u64> {
+        self.inner.len(file)
+    }
+
+    fn read_at(&self, file: &Self::File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.inner.read_at(file, buffer, offset)
+    }
+
+    fn submit(&self, file: &Self::File, write: &mut Write) -> io::Result<usize> {
+        self.inner.submit(file, write)
+    }
+}
+
+/// A list of names is not made at one moment: while a key file is made and the one before is removed, it may have
+/// neither.
+#[test]
+fn a_reader_lists_again_while_the_key_file_is_replaced() {
+    let (disk, _) = made(&with_key(1));
+    let options = Options { read_only: true, ..with_key(1) };
+    for blind in 0..4 {
+        Sealed::open(Odd::new(&disk, blind), &options).unwrap_or_else(|error| panic!("{blind}: {error}"));
+    }
+    let (plain, _) = made(&Options { encryption_key: None, ..with_key(1) });
+    let error = Sealed::open(Odd::new(&plain, 0), &options).err().expect("it was opened");
+    assert!(error.to_string().contains("not encrypted"), "{error}");
+}
+
+/// A key file that was made although the call failed is no damage later.
+#[test]
+fn a_key_file_that_is_left_over_is_replaced() {
+    let disk = Simulated::new();
+    let odd = Sealed::open(Odd::new(&disk, 0), &with_key(1)).expect("it is made");
+    let store = Handle::open_unattended(odd, &with_key(1)).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let set = |name: &str| {
+        store.apply(&space, Op::Set { key: name.as_bytes(), value: &[1; 200] }).expect("it is set");
+    };
+    let rotate = || store.disk().rotate_data(|| store.next_number());
+    set("a");
+    for name in ["b", "c"] {
+        store.disk().inner().fails.store(true, Relaxed);
+        rotate().expect_err("the file was not made");
+        set(name);
+        store.flush_all().expect("it works");
+        rotate().expect("it works");
+    }
+    let keys = disk.files().iter().filter(|(name, _)| name.kind == Kind::Key).count();
+    assert_eq!(keys, 1);
+    assert_eq!(found(&disk.kill()).expect("it is read"), "abc");
+}
+
+/// A foreign file with the greatest number leaves none for another key file, and nothing is removed.
+#[test]
+fn key_files_have_numbers_that_are_found_again() {
+    let (disk, content) = made(&with_key(1));
+    let last = Name::key(disk::NUMBER_MAX);
+    let files = disk.files().into_iter().chain([(last, Vec::new())]);
+    let with = Simulated::from_files(files);
+    let world = World::open(&with, &with_key(1)).expect("it opens");
+    let error = world.run(&Step::Set("default", 1, 300)).and_then(|()| world.run(&Step::Flush));
+    error.expect_err("there was a number");
+    drop(world);
+    let without = Simulated::from_files(with.files().into_iter().filter(|(name, _)| *name != last));
+    let world = World::open(&without, &with_key(1)).expect("it opens");
+    assert_eq!(world.content().expect("it is read"), content);
+}
+
+#[test]
+fn copies_have_keys_of_their_own() {
+    copies_apart();
+}
+
+/// A store and its copies share files, and what each of them makes afterwards has another key: a file of one is no file
+/// of the other. Mutants must fail here.
+pub(super) fn copies_apart() {
+    let disk = Simulated::new();
+    let world = World::open(&disk, &with_key(1)).expect("it opens");
+    let work = |world: &World| {
+        for number in 0..8 {
+            world.run(&Step::Set("default", number, 200)).expect("it works");
+            world.run(&Step::Flush).expect("it works");
+        }
+    };
+    work(&world);
+    let copy = Simulated::new();
+    world.checkpoint(&copy).expect("it is copied");
+    let shared: Vec<Name> =
+        copy.files().into_iter().map(|(name, _)| name).filter(|name| name.kind == Kind::Table).collect();
+    let other = World::open(&copy, &with_key(1)).expect("it opens");
+    for world in [&world, &other] {
+        work(world);
+    }
+    let of = other.store.disk();
+    let is_alike = |(name, bytes): &(Name, Vec<u8>)| {
+        name.kind == Kind::Table
+            && !shared.contains(name)
+            && disk.files().iter().any(|(it, _)| it == name)
+            && !bytes.is_empty()
+    };
+    let alike: Vec<_> = copy.files().into_iter().filter(is_alike).collect();
+    assert!(!alike.is_empty());
+    for (name, _) in alike {
+        let bytes = disk.files().into_iter().find(|(it, _)| *it == name).expect("it is there").1;
+        copy.replace(name, bytes);
+        let mut page = [0; 4096];
+        let file = disk::open(of, name).expect("it is there");
+        let error = disk::read_exact(of, &file, name, &mut page, 0).expect_err("it was taken");
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+    }
 }
 
 const SECRETS: [&str; 4] = ["Quercus robur", "Fagus sylvatica", "a value that nobody may read", "Herbarium"];

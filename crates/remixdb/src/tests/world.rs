@@ -290,7 +290,7 @@ impl World {
 
     /// Copies the store to an empty disk.
     pub(super) fn checkpoint(&self, into: &Simulated) -> Result<()> {
-        self.store.checkpoint(self.store.disk().beside(into.clone())?)
+        self.store.checkpoint(self.store.disk().beside(into.clone()))
     }
 
     fn space(&self, name: &str) -> Result<Arc<Space>> {

@@ -193,8 +193,8 @@ fn write_header<D: Disk>(
     let Head { before, synced, first, is_first, has_history } = head;
     let version = if has_history { record::LOG_WITH_HISTORY } else { record::LOG };
     let last = synced << 1 | u64::from(is_first);
-    let version = record::version_on(disk, version);
-    let header = record::header(*name, version, [before.number, before.offset, first, last]);
+    let fields = [before.number, before.offset, first, last];
+    let header = record::header(*name, version, fields, disk.cipher(file));
     let mut write = Write { bytes: header.to_vec(), sync, ..Write::default() };
     disk::write_all(disk, file, *name, &mut write)
 }
@@ -698,7 +698,7 @@ mod tests {
         for (first, is_taken) in
             [(0, false), (1, true), (FIRST_MAX, true), (FIRST_MAX + 1, false), (u64::MAX, false)]
         {
-            let bytes = record::header(name, record::LOG, [0, 0, first, 1]).to_vec();
+            let bytes = record::header(name, record::LOG, [0, 0, first, 1], None).to_vec();
             let disk = Simulated::from_files([(name, bytes)]);
             let file = disk::open(&disk, name).expect("it is there");
             assert_eq!(head(&disk, &file, 7).is_ok(), is_taken, "{first}");
