@@ -344,8 +344,8 @@ store. After \"key rotate\" give it the new one too, or the next backup there is
 refused. No data is encrypted again.
 
 Examples:
-  forrest --key-file my.key backup create vault sealed
-  forrest --key-file my.key backup rotate-key sealed new.key";
+  forrest --key-file new.key backup create vault sealed
+  forrest --key-file new.key backup rotate-key sealed my.key";
 
 pub(crate) const COMPACT: &str = "\
 Writes the memtable to tables and merges all tables. A store compacts by itself

@@ -5,7 +5,7 @@
 //! loading and closing, not the first reads of pages and indexes, and no work in the background.
 //!
 //! The home `disk` may be followed by `-lz4`, to compress tables, and by `-cold`, for a cache that keeps nothing: then
-//! every page comes from the system.
+//! every page comes from the system. With the feature `encryption` there is `-key`, for an encrypted store.
 //!
 //! ```text
 //! valgrind --tool=callgrind --collect-atstart=no instructions HOME get|miss|set|seek|scan|short|next|batch COUNT
@@ -45,6 +45,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     if home.contains("-cold") {
         builder = builder.cache_bytes(1);
+    }
+    #[cfg(feature = "encryption")]
+    if home.contains("-key") {
+        builder = builder.encryption_key(forrest::EncryptionKey::from_bytes([7; 32]));
     }
     let db = builder.open(url)?;
     for number in 0..KEYS {
