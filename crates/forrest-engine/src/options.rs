@@ -111,6 +111,8 @@ pub struct Options {
     pub table_bytes: u64,
     /// Whether a REMIX has hash tags.
     pub tags: bool,
+    /// Values of at least this many bytes stay in the log, and tables have where they are; 0 for none.
+    pub large_values: usize,
     /// How tables of the default keyspace are compressed from now on. `None` leaves it as it is.
     pub compression: Option<Compression>,
     /// Maximum number of threads that write and merge tables.
@@ -170,6 +172,10 @@ pub const DEFAULT_MEMTABLE_BYTES: usize = 64 << 20;
 pub const DEFAULT_CACHE_BYTES: usize = 256 << 20;
 /// Default of [`Options::table_bytes`].
 pub const DEFAULT_TABLE_BYTES: u64 = 80 << 20;
+/// Default of [`Options::large_values`].
+pub const DEFAULT_LARGE_VALUES: usize = 0;
+/// The least number of bytes of [`Options::large_values`], if it is not 0.
+pub const LARGE_VALUES_LEAST: usize = 64;
 /// Default of [`Options::mode`].
 pub const DEFAULT_MODE: u32 = 0o600;
 /// Default of [`Options::wait`].
@@ -195,6 +201,7 @@ impl Default for Options {
             cache_bytes: DEFAULT_CACHE_BYTES,
             table_bytes: DEFAULT_TABLE_BYTES,
             tags: true,
+            large_values: DEFAULT_LARGE_VALUES,
             compression: None,
             workers: None,
             worker_cpus: Vec::new(),
@@ -238,6 +245,12 @@ impl Options {
             let nodes = nodes.join(", ");
             return Err(Error::invalid(format!(
                 "numa is the node {node}; this machine has the nodes {nodes}"
+            )));
+        }
+        if (1..LARGE_VALUES_LEAST).contains(&self.large_values) {
+            return Err(Error::invalid(format!(
+                "large_values is {}; it must be 0 or at least {LARGE_VALUES_LEAST}",
+                self.large_values
             )));
         }
         let rate =

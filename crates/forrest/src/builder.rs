@@ -248,6 +248,33 @@ impl Builder {
         self
     }
 
+    /// From which size on values of a store on disk stay in the log, so that they are written once. Tables have only
+    /// where they are.
+    ///
+    /// Unit: bytes. Default: [`DEFAULT_LARGE_VALUES`](crate::DEFAULT_LARGE_VALUES) (0: none). Limit: 0, or at least
+    /// [`LARGE_VALUES_LEAST`](crate::LARGE_VALUES_LEAST) (64); 4,096 is a good size. Why: a flush and each merge write
+    /// a value again, which for large ones is most of the work of a store. A log that has more of other bytes than of
+    /// such values is not kept: they go into the tables. So do those of compressed keyspaces, those of ingests, and all
+    /// if the log has a [directory of its own](Builder::log_directory).
+    ///
+    /// The space of values that were replaced or deleted comes back when the kept logs have more than half as many
+    /// bytes again as their live values, and one memtable: what is live in the oldest one is written once more. A scan
+    /// that returns values reads each of them by itself. The option is not remembered, and values that are there stay
+    /// where they are. A store that has such values cannot be opened by releases before it.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// let db = forrest::Db::builder().large_values(4096).open(path)?;
+    /// db.set("photo of an oak", vec![0xFF; 100_000])?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn large_values(mut self, bytes: usize) -> Builder {
+        self.options.large_values = bytes;
+        self
+    }
+
     /// Whether a store on disk keeps a hash tag for each key: one byte in a REMIX, two bytes for a table that is alone
     /// in its partition.
     ///

@@ -118,7 +118,8 @@ pub use forrest_engine::EncryptionKey;
 pub use forrest_engine::merge::operators;
 pub use forrest_engine::options::{
     DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, DEFAULT_CACHE_BYTES, DEFAULT_HISTORY_AGE,
-    DEFAULT_HISTORY_BYTES, DEFAULT_MEMTABLE_BYTES, DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES,
+    DEFAULT_HISTORY_BYTES, DEFAULT_LARGE_VALUES, DEFAULT_MEMTABLE_BYTES, DEFAULT_MODE, DEFAULT_OPEN_FILES,
+    DEFAULT_TABLE_BYTES, LARGE_VALUES_LEAST,
 };
 pub use forrest_engine::{
     Approximate, Call, Capabilities, Capability, Change, Compression, DEFAULT_KEYSPACE, Durability, Effect,

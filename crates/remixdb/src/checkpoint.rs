@@ -7,6 +7,7 @@
 //!   names and numbers, if the file system can link them; otherwise the checkpoint copies them. It holds them
 //!   open, so that it can read them even if the store has merged them and removed their names. A REMIX whose
 //!   name is gone is left out: it can be rebuilt from its tables.
+//! - The logs that are kept for values in them, in the same way: nothing is written to them any more.
 //! - The content of memtables, one log for each. These are files of the checkpoint alone, because the store
 //!   still writes to its own log.
 //! - A manifest, which is written last. Without it the directory is not a store.
@@ -19,12 +20,14 @@
 
 use crate::catalog::Catalog;
 use crate::core::Handle;
-use crate::disk::{self, Disk, Name};
+use crate::disk::{self, Disk, Kind, Name};
 use crate::manifest::{Manifest, ManifestState};
 use crate::memtable;
 use crate::table::Table;
+use crate::values::Kept;
 use crate::version::Version;
 use crate::wal::{Change, End, Head, Log};
+use crate::wrapped;
 use forrest_engine::Durability;
 use forrest_engine::Result;
 use std::sync::Arc;
@@ -33,6 +36,8 @@ use std::sync::Arc;
 pub(crate) struct Shared<D: Disk> {
     pub(crate) tables: Vec<Arc<Table<D>>>,
     pub(crate) remixes: Vec<(Name, D::File)>,
+    /// The logs that have values of the tables.
+    pub(crate) logs: Vec<Arc<Kept<D>>>,
 }
 
 impl<D: Disk> Handle<D> {
@@ -46,7 +51,8 @@ impl<D: Disk> Handle<D> {
         let (version, catalog, sequence) = snapshot.parts();
         let (mut state, shared) = shared(self.disk(), version, catalog)?;
         let greatest = shared.tables.iter().map(|table| table.name().number);
-        let greatest = greatest.chain(shared.remixes.iter().map(|(name, _)| name.number)).max();
+        let greatest = greatest.chain(shared.remixes.iter().map(|(name, _)| name.number));
+        let greatest = greatest.chain(shared.logs.iter().map(|log| log.number)).max();
         state.floor = greatest.unwrap_or(0) + 1;
         into.part(state.floor)?;
         let end = log(version, catalog, sequence, &into, state.floor)?;
@@ -61,6 +67,11 @@ impl<D: Disk> Handle<D> {
         for (name, file) in shared.remixes {
             disk::share(self.disk(), &file, name, &*into)?;
         }
+        for log in shared.logs {
+            disk::share(self.disk(), log.file()?, log.name(), &*into)?;
+        }
+        // DURABILITY: the names of the logs, too, are durable before a manifest names them.
+        disk::sync_directory(&*into, Kind::Log)?;
         // DURABILITY: `create` syncs the directory, and with it the names of all files.
         Manifest::create(&into, end.number + 1, state).map(drop)
     }
@@ -87,7 +98,12 @@ pub(crate) fn shared<D: Disk>(
         next: catalog.next,
         ..ManifestState::default()
     };
-    let mut shared = Shared { tables: Vec::new(), remixes: Vec::new() };
+    let logs: Vec<_> = version.logs.values().cloned().collect();
+    for log in &logs {
+        log.file()?;
+        state.logs.insert(log.number, log.bytes);
+    }
+    let mut shared = Shared { tables: Vec::new(), remixes: Vec::new(), logs };
     for (&space, partitions) in version.partitions.iter().filter(|(space, _)| catalog.has(**space)) {
         let of_space = state.partitions.entry(space).or_default();
         for partition in partitions {
@@ -144,7 +160,7 @@ pub(crate) fn log<D: Disk>(
                 let seen = memtable::past(versions, read_at);
                 let seen = seen.filter(|(sequence, _)| !ranges.hides(key, *sequence, read_at));
                 if let Some((_, said)) = seen {
-                    queue(Change::of_entry(space, key, said))?;
+                    wrapped::without_place(said, |said| queue(Change::of_entry(space, key, said)))?;
                 }
                 is_there = pairs.next();
             }

@@ -7,7 +7,7 @@ use crate::disk::{self, Disk, Kind, Name};
 use crate::gaps::{Changes, Gaps};
 use crate::history::History;
 use crate::limits::Limits;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, ManifestState};
 use crate::memtable::Unapplied;
 use crate::pace::Pace;
 use crate::parked::Parked;
@@ -17,6 +17,7 @@ use crate::readers::Readers;
 use crate::stripe::Stripes;
 use crate::table::Table;
 use crate::tasks::Tasks;
+use crate::values::{Collector, Logs};
 use crate::version::Version;
 use crate::wal::{End, Log};
 use crate::work::Work;
@@ -112,6 +113,8 @@ pub(crate) struct Core<D: Disk> {
     /// The options with which it was opened. Those in `limits` may have changed since.
     pub(crate) builder: Options,
     pub(crate) limits: Limits,
+    /// Values of at least this many bytes stay in the log.
+    pub(crate) large_values: usize,
     /// The disk, the cache and the limit for memory, which the partitions use too.
     pub(crate) shared: Arc<Shared<D>>,
     /// Greater than the number of every file that ever existed.
@@ -165,6 +168,10 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) ingested: Mutex<BTreeSet<u64>>,
     /// Whether the memtable is to become tables before it is full, because they give back space.
     pub(crate) is_flush_due: AtomicBool,
+    /// How the space of kept logs comes back.
+    pub(crate) collector: Mutex<Collector>,
+    /// What the holder of the manifest keeps for the values of the memtable that becomes tables.
+    pub(crate) keeping: Mutex<Arc<Logs<D>>>,
     /// Whether the last change found no room in the log.
     pub(crate) is_short: AtomicBool,
     /// Whether there was no room for the tables of the oldest memtable.
@@ -298,7 +305,8 @@ impl<D: Disk> Core<D> {
     }
 
     pub(crate) fn open_table(&self, number: u64) -> Result<Table<D>> {
-        Table::open(self.shared.disk.clone(), Name::table(number), &self.shared.cache)
+        let table = Table::open(self.shared.disk.clone(), Name::table(number), &self.shared.cache)?;
+        Ok(table.with_values(&self.shared.values))
     }
 
     /// The current version, for a short time.
@@ -493,7 +501,8 @@ impl<D: Disk> Core<D> {
     }
 
     /// Of these files, the logs before the floor that are not kept either.
-    pub(crate) fn old_logs(&self, floor: u64, names: &[Name]) -> Vec<Name> {
+    pub(crate) fn old_logs(&self, state: &ManifestState, names: &[Name]) -> Vec<Name> {
+        let floor = state.floor;
         let mut logs: BTreeSet<u64> =
             names.iter().filter(|name| name.kind == Kind::Log).map(|name| name.number).collect();
         logs.retain(|&number| number < floor);
@@ -503,6 +512,8 @@ impl<D: Disk> Core<D> {
                 Err(_) => logs.clear(),
             }
         }
+        // After the history, which is a chain without a gap.
+        logs.retain(|number| !state.logs.contains_key(number));
         logs.into_iter().map(Name::log).collect()
     }
 

@@ -17,6 +17,7 @@ use crate::manifest::{self, Files};
 use crate::memory::Memory;
 use crate::partition::{Partition, Shared};
 use crate::table::{self, Table};
+use crate::values::Values;
 use crate::wrapped::Wrapped;
 use crate::{page, record, wal};
 use forrest_engine::Op;
@@ -221,7 +222,8 @@ pub fn remix(input: &[u8]) {
         // With its order in memory, and in the file.
         for most in [None, Some(0)] {
             let (cache, memory) = (no_cache(), Arc::new(Memory::new(most, no_cache().indexes(), 0, 0)));
-            let shared = Arc::new(Shared { disk: disk.clone(), cache, memory, tags: true });
+            let values = Values::new(&disk);
+            let shared = Arc::new(Shared { disk: disk.clone(), cache, memory, values, tags: true });
             if let Ok(opened) = Partition::open(&shared, Vec::new(), &files, |_| None) {
                 let _ = search(&opened);
                 let _ = opened.verify_remix(&disk);

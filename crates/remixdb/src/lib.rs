@@ -90,6 +90,7 @@ mod stripe;
 mod sync;
 mod table;
 mod tasks;
+mod values;
 mod verify;
 mod version;
 mod view;

@@ -34,7 +34,7 @@ use crate::ranges::{FRAGMENT_BYTES, FRAGMENTS_MOST, Ranges};
 use crate::room;
 use crate::sync::weakened;
 use crate::wanted::Wanted;
-use crate::wrapped::{Entry, Kind};
+use crate::wrapped::{self, Entry, Kind};
 use forrest_engine::Options;
 use forrest_engine::error::of_index;
 use forrest_engine::spans::Spans;
@@ -44,7 +44,7 @@ use forrest_machine::pages::fitting;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Longest value, in bytes: the limit of the index, less the header of a version.
@@ -83,6 +83,8 @@ pub(crate) struct Memtable {
     bytes: AtomicUsize,
     /// The earliest expiry of a value that was set, in milliseconds since 1970.
     expires_ms: AtomicU64,
+    /// Whether it has values that are in a log too.
+    has_placed: AtomicBool,
     /// Bytes, counted the same way, that certainly fit.
     room: usize,
     /// With as many it becomes immutable.
@@ -294,6 +296,7 @@ impl Memtable {
             range_deletes: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             expires_ms: AtomicU64::new(u64::MAX),
+            has_placed: AtomicBool::new(false),
             room: capacity / CAPACITY_FACTOR,
             full: memtable_bytes,
             log,
@@ -380,17 +383,25 @@ impl Memtable {
         });
         let grown = grown.expect("the tree was just made").map_err(too_much)?;
         self.bytes.fetch_add(grown, Ordering::Relaxed);
-        if let Entry::Wrapped(_) = value {
-            self.note_expiry(value);
+        if let Entry::Wrapped(bytes) = value {
+            self.note_wrapped(value, bytes);
         }
         Ok(())
     }
 
     #[cold]
-    fn note_expiry(&self, value: Said<'_>) {
+    fn note_wrapped(&self, value: Said<'_>, bytes: &[u8]) {
+        if wrapped::place_of(bytes).is_some() {
+            self.has_placed.store(true, Ordering::Relaxed);
+        }
         if let Some(Some(ms)) = value.expires_ms(|| 0) {
             self.expires_ms.fetch_min(ms, Ordering::Relaxed);
         }
+    }
+
+    /// Whether it has values that are in a log too ([`wrapped`]).
+    pub(crate) fn has_placed(&self) -> bool {
+        self.has_placed.load(Ordering::Relaxed)
     }
 
     /// The earliest expiry of a value that was set, in milliseconds since 1970; the greatest number if none expires.

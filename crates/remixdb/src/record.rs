@@ -62,7 +62,7 @@ pub(crate) const LOG: u32 = 4;
 /// The version of a log with history without wrapped values.
 const OLD_LOG_WITH_HISTORY: u32 = 3;
 /// The version of a manifest.
-pub(crate) const MANIFEST: u32 = 5;
+pub(crate) const MANIFEST: u32 = 6;
 /// The version of the description of a backup.
 pub(crate) const BACKUP: u32 = 1;
 
@@ -409,7 +409,8 @@ pub(crate) struct Replayed {
     pub(crate) synced: u64,
 }
 
-/// Passes the records of a file that has a header to `see`, in order, with their offsets, from the one at `from` on.
+/// Passes the records of a file that has a header to `see`, in order, with their offsets and those of their bodies,
+/// from the one at `from` on.
 ///
 /// # Errors
 /// `Corrupt` if a record that had been synced is missing; `Io`; and the error of `see`.
@@ -418,14 +419,14 @@ pub(crate) fn replay<D: Disk>(
     file: &D::File,
     name: Name,
     from: u64,
-    mut see: impl FnMut(u64, &[u8]) -> Result<()>,
+    mut see: impl FnMut(u64, u64, &[u8]) -> Result<()>,
 ) -> Result<Replayed> {
     let mut window = Window::new(disk, file, name)?;
     let (mut end, mut synced) = (from, 0);
     while let Some((body, next)) = window.record(end)? {
         let (stated, body) = statement(name, end, body)?;
         synced = synced.max(stated.unwrap_or(0));
-        see(end, body)?;
+        see(end, next - body.len() as u64, body)?;
         end = next;
     }
     if let Some(by) = vouched_beyond(&mut window, end + 1, end)? {

@@ -14,8 +14,9 @@
 //! change.
 //!
 //! Damage in the manifest or the logs fails the opening, because nothing can be known of the store then. A table that
-//! is missing or damaged or cannot be read does not: it fails the reads of its partition (see [`Partition`]). A process
-//! that reads beside another one first tries again, because its view of the directory may be old.
+//! is missing or damaged or cannot be read does not, and so for a log that is only kept for values in it: it fails the
+//! reads of its partition (see [`Partition`]). A process that reads beside another one first tries again, because its
+//! view of the directory may be old.
 //!
 //! Nothing is removed if something is damaged, or if a file that the store needs has a format version that this build
 //! does not read. A directory without a manifest is a new store only if no file in it was ever used.
@@ -42,6 +43,7 @@ use crate::record;
 use crate::replay::{self, Read, Replay};
 use crate::stripe::Stripes;
 use crate::tasks::Tasks;
+use crate::values::{Logs, Values};
 use crate::version::{Partitions, Version};
 use crate::wal::{self, End, Log};
 use crate::work::Work;
@@ -88,8 +90,9 @@ fn open_damaged<D: Disk>(
     let cache = Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa));
     let memory =
         Memory::new(builder.memory_bytes, cache.indexes(), builder.cache_bytes, builder.memtable_bytes);
-    let shared =
-        Arc::new(Shared { disk: Arc::new(disk), cache, memory: Arc::new(memory), tags: builder.tags });
+    let disk = Arc::new(disk);
+    let values = Values::new(&disk);
+    let shared = Arc::new(Shared { disk, cache, memory: Arc::new(memory), values, tags: builder.tags });
     let disk = &shared.disk;
     let start = |number, parts| Ok(core(&shared, builder, workers(builder)?, number, parts));
     if builder.read_only || disk.check_writable().is_err() {
@@ -184,8 +187,9 @@ fn find_held<D: Disk>(disk: &D) -> Result<Option<Found>> {
     Err(Error::new(ErrorKind::Io, "the manifest is replaced again and again"))
 }
 
-/// The content of a store before its logs are read: the catalogue, the logs, the partitions, and an empty memtable.
-type Content<D> = (Catalog, Vec<Read<D>>, Partitions<D>, Arc<Memtable>);
+/// The content of a store before its logs are read: the catalogue, the logs, the partitions, the logs with their
+/// values, and an empty memtable.
+type Content<D> = (Catalog, Vec<Read<D>>, Partitions<D>, Arc<Logs<D>>, Arc<Memtable>);
 
 fn content<D: Disk>(
     shared: &Arc<Shared<D>>,
@@ -198,7 +202,8 @@ fn content<D: Disk>(
     catalog.set_operators(&found.state.operators, &builder.operators)?;
     let chain = found.chain(&*shared.disk)?;
     let partitions = open_partitions(shared, found, &BTreeMap::new(), lost)?;
-    Ok((catalog, chain, partitions, Arc::new(Memtable::new(builder, found.state.floor, 0)?)))
+    let logs = open_logs(shared, found, lost)?;
+    Ok((catalog, chain, partitions, logs, Arc::new(Memtable::new(builder, found.state.floor, 0)?)))
 }
 
 /// Opens a store to change it.
@@ -208,14 +213,14 @@ fn go_on<D: Disk>(
     found: Found,
     start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
 ) -> Result<Core<D>> {
-    let (catalog, chain, partitions, memtable) = content(shared, builder, &found, Lost::Taken)?;
+    let (catalog, chain, partitions, logs, memtable) = content(shared, builder, &found, Lost::Taken)?;
     let disk = &shared.disk;
     let is_whole = partitions.values().flatten().all(|partition| partition.lost().is_empty());
     let Found { names, name, end, state, .. } = found;
     let first = above(&names, &state);
     let parts = Parts {
         catalog: catalog.clone(),
-        version: version(memtable, partitions),
+        version: version(memtable, partitions, logs),
         log: reading(disk, (name, end), &chain, builder.history)?,
         manifest: Manifest::of(disk, state.clone()),
         sequence: 0,
@@ -229,7 +234,7 @@ fn go_on<D: Disk>(
     if is_whole {
         let mut manifest = lock(&core.manifest);
         let leftovers = leftovers(manifest.state(), replay.end.number, &names);
-        let old_logs = core.old_logs(manifest.state().floor, &names);
+        let old_logs = core.old_logs(manifest.state(), &names);
         manifest.add_waiting(leftovers.into_iter().chain(old_logs));
     }
     let Replay { catalog, sequence, .. } = replay;
@@ -253,14 +258,15 @@ fn read_beside<D: Disk>(
     (lost, is_followed): (Lost, bool),
     start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
 ) -> Result<Core<D>> {
-    let (catalog, chain, partitions, memtable) = content(shared, builder, &found, lost)?;
+    let (catalog, chain, partitions, logs, memtable) = content(shared, builder, &found, lost)?;
     let disk = &shared.disk;
     let mut replay = Replay::begin(&**disk, builder.clone(), &found.state, catalog, memtable);
     replay.logs(&chain)?;
     found.check_newest(&**disk, is_followed)?;
     let Replay { memtable, immutable, catalog, sequence, end, is_ingesting, .. } = replay;
     let Found { names, name, end: last, state, hold } = found;
-    let version = Version { origin: Origin::here(), memtable, immutable, partitions, hold: Arc::new(hold) };
+    let (origin, hold) = (Origin::here(), Arc::new(hold));
+    let version = Version { origin, memtable, immutable, partitions, logs, hold };
     let first = above(&names, &state);
     let (log, manifest) = (reading(disk, (name, last), &chain, false)?, Manifest::of(disk, state));
     let core = start(first, Parts { catalog, version, log, manifest, sequence, read_to: (name, end) })?;
@@ -313,6 +319,10 @@ fn take_over<D: Disk>(
         true => old.partitions.clone(),
         false => open_partitions(&core.shared, &found, &old.partitions, lost)?,
     };
+    let logs = match state.logs == manifest.state().logs {
+        true => old.logs.clone(),
+        false => open_logs(&core.shared, &found, lost)?,
+    };
     let chain = found.chain(core.disk())?;
     // If no memtable became tables, the logs are read on.
     let is_same = (state.floor, state.covered) == (manifest.state().floor, manifest.state().covered);
@@ -351,7 +361,7 @@ fn take_over<D: Disk>(
     let is_same = Arc::ptr_eq(&memtable, &old.memtable) && found.name == read_manifest;
     if !is_same || *state != *manifest.state() {
         let hold = Arc::new(found.hold);
-        let version = Version { origin: old.origin, memtable, immutable, partitions, hold };
+        let version = Version { origin: old.origin, memtable, immutable, partitions, logs, hold };
         // Dropped after the lock is released, because that may close files.
         drop(old);
         let replaced = core.set_version(&mut order, version);
@@ -370,7 +380,7 @@ fn take_over<D: Disk>(
 /// A number above those of all files, also of those that are missing.
 fn above(names: &[Name], state: &ManifestState) -> u64 {
     // DURABILITY: used or not: any of them may be an incomplete file.
-    let missing = state.files().map(|name| name.number);
+    let missing = state.files().map(|name| name.number).chain(state.logs.keys().copied());
     names.iter().map(|name| name.number).chain(missing).max().unwrap_or(0) + 1
 }
 
@@ -386,9 +396,9 @@ fn reading<D: Disk>(
 }
 
 /// The first version of a store that will be changed.
-fn version<D: Disk>(memtable: Arc<Memtable>, partitions: Partitions<D>) -> Version<D> {
+fn version<D: Disk>(memtable: Arc<Memtable>, partitions: Partitions<D>, logs: Arc<Logs<D>>) -> Version<D> {
     let (immutable, hold) = (Vec::new(), Arc::new(Hold::default()));
-    Version { origin: Origin::here(), memtable, immutable, partitions, hold }
+    Version { origin: Origin::here(), memtable, immutable, partitions, logs, hold }
 }
 
 /// Creates a store.
@@ -410,7 +420,7 @@ fn create<D: Disk>(
         ..ManifestState::default()
     };
     let manifest = Manifest::create(disk, first + 1, state)?;
-    let version = version(Arc::new(Memtable::new(builder, first, 0)?), BTreeMap::new());
+    let version = version(Arc::new(Memtable::new(builder, first, 0)?), BTreeMap::new(), Arc::default());
     start(
         first + 2,
         Parts {
@@ -455,6 +465,7 @@ fn core<D: Disk>(
         origin: Origin::here(),
         builder: builder.clone(),
         limits: Limits::new(builder),
+        large_values: large_values(&*shared.disk, builder),
         shared: shared.clone(),
         numbers: AtomicU64::new(next_number),
         version: current,
@@ -490,8 +501,17 @@ fn core<D: Disk>(
         unapplied: Mutex::default(),
         ingested: Mutex::default(),
         is_flush_due: AtomicBool::new(false),
+        collector: Mutex::default(),
+        keeping: Mutex::default(),
         full: AtomicBool::new(false),
     }
+}
+
+/// From how many bytes on values stay in the log. A device that has only the log is small; an encrypted log is read only
+/// record by record.
+fn large_values<D: Disk>(disk: &D, builder: &Options) -> usize {
+    let in_tables = builder.large_values == 0 || disk.is_log_apart() || disk.is_sealed();
+    if in_tables { usize::MAX } else { builder.large_values }
 }
 
 fn catalog_of(state: &ManifestState, name: Name) -> Result<Catalog> {
@@ -587,6 +607,16 @@ fn open_partitions<D: Disk>(
         all.insert(space, of_space);
     }
     Ok(all)
+}
+
+/// Opens the logs that the manifest keeps for values.
+fn open_logs<D: Disk>(shared: &Arc<Shared<D>>, found: &Found, lost: Lost) -> Result<Arc<Logs<D>>> {
+    let logs = shared.values.open_all(&found.state.logs)?;
+    match lost {
+        Lost::Taken => {}
+        Lost::Refused => logs.values().try_for_each(|log| log.file().map(drop))?,
+    }
+    Ok(logs)
 }
 
 /// The files that the store does not need.

@@ -15,7 +15,7 @@ use crate::readers::Numbers;
 use crate::record;
 use crate::wal::{self, Change, End, Tail};
 use crate::wanted::Wanted;
-use crate::wrapped::{self, Entry};
+use crate::wrapped::{self, Entry, Place, Wrapped};
 use forrest_engine::Options;
 use forrest_engine::spans::{self, Spans};
 use forrest_engine::{Error, ErrorKind, Result};
@@ -150,8 +150,10 @@ impl<'c, D: Disk> Replay<'c, D> {
     fn log(&mut self, log: &Read<D>, resumed: bool, synced: u64) -> Result<()> {
         let (number, disk) = (log.number, self.disk);
         let from = resumed.then_some((self.end.offset, self.sequence + 1));
-        let change = |sequence, change: Change<'_>| self.change(Name::log(number), sequence, change);
-        let wal::Replayed { end, synced: stated, .. } = wal::replay(disk, &log.file, number, from, change)?;
+        let change =
+            |sequence, change: Change<'_>, end| self.change(Name::log(number), sequence, change, end);
+        let replayed = wal::replay_placed(disk, &log.file, number, from, change)?;
+        let wal::Replayed { end, synced: stated, .. } = replayed;
         if self.whole.0 == number && end < self.whole.1 {
             let what = format!("a record is damaged; the log was synced up to offset {}", self.whole.1);
             return Err(disk::damaged(Name::log(number), end, what));
@@ -189,16 +191,19 @@ impl<'c, D: Disk> Replay<'c, D> {
         Err(disk::damaged(Name::log(self.end.number), self.end.offset, what))
     }
 
-    fn change(&mut self, name: Name, sequence: u64, change: Change<'_>) -> Result<()> {
+    /// Makes a change, which ends at an offset of the log.
+    fn change(&mut self, name: Name, sequence: u64, change: Change<'_>, end: u64) -> Result<()> {
         if sequence > self.covered {
             let senseless = |what: &str| disk::damaged(name, 0, format!("change {sequence} {what}"));
             match change {
                 Change::Put { space, key, value } => {
-                    self.set(name, space, key, sequence, Entry::Value(value))?
+                    let wrapped = Wrapped { expires_ms: None, content: value };
+                    self.set_value(name, (space, key), sequence, (Entry::Value(value), wrapped), end)?
                 }
                 Change::Wrapped { space, key, bytes } => {
-                    wrapped::check(bytes).map_err(|error| senseless(&format!("has {}", error.message())))?;
-                    self.set(name, space, key, sequence, Entry::Wrapped(bytes))?
+                    let wrapped = Wrapped::read(bytes);
+                    let wrapped = wrapped.ok_or_else(|| senseless(&format!("has {}", wrapped::FLAW)))?;
+                    self.set_value(name, (space, key), sequence, (Entry::Wrapped(bytes), wrapped), end)?
                 }
                 Change::Delete { space, key } => self.set(name, space, key, sequence, Entry::Tombstone)?,
                 Change::DeleteRange { space, start, end } => {
@@ -221,6 +226,26 @@ impl<'c, D: Disk> Replay<'c, D> {
         self.is_ingesting = matches!(change, Change::Ingest { is_done: false, .. });
         self.sequence = sequence;
         Ok(())
+    }
+
+    /// Sets a key to a value, which ends at an offset of the log.
+    fn set_value(
+        &mut self,
+        name: Name,
+        (space, key): (u32, &[u8]),
+        sequence: u64,
+        (entry, value): (Entry<'_>, Wrapped<'_>),
+        end: u64,
+    ) -> Result<()> {
+        let len = value.content.len();
+        let is_large = self.core.is_some_and(|core| len >= core.large_values)
+            && len <= memtable::VALUE_MAX - wrapped::PLACED_HEADER_MOST;
+        if is_large {
+            let place = Place { log: name.number, offset: end - len as u64 };
+            let placed = wrapped::placed(value, place);
+            return self.set(name, space, key, sequence, Entry::Wrapped(&placed));
+        }
+        self.set(name, space, key, sequence, entry)
     }
 
     fn set(&mut self, name: Name, space: u32, key: &[u8], sequence: u64, value: Entry<'_>) -> Result<()> {

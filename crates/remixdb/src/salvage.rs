@@ -39,6 +39,7 @@ use crate::disk::{self, Disk, Kind, Name, Real, Sealed, Unfinished};
 use crate::manifest::{self, Files, ManifestState, Salvaged as Manifest};
 use crate::record;
 use crate::table::{self, Table, TableCursor};
+use crate::values::{Kept, Values};
 use crate::wal::{self, Change, Head, Tail};
 use crate::wrapped::{self, Wrapped};
 use forrest_engine::Expires;
@@ -150,6 +151,9 @@ pub(crate) fn copy<D: Disk>(
     let store = Handle::open(to, &options)?;
     let cache = Arc::new(Cache::new(CACHE_BYTES, options.pages, options.numa));
     let from = Arc::new(from);
+    // Whatever the manifest says of them: each value has a checksum.
+    let values = Values::new(&from);
+    let _logs = open_logs(&*from, &values, &names)?;
     let whole = names.iter().filter(|name| matches!(name.kind, Kind::Table | Kind::Log));
     let whole = whole.map(|&name| length(&*from, name)).sum();
     if damage.is_some() && !state.keyspaces.values().any(|name| name == DEFAULT_KEYSPACE) {
@@ -159,6 +163,8 @@ pub(crate) fn copy<D: Disk>(
     let mut salvage = Salvage {
         from,
         cache,
+        values,
+        kept: state.logs.keys().copied().collect(),
         spaces: BTreeMap::new(),
         batch: Batch { store, ops: Vec::new(), bytes: 0 },
         is_guessed: damage.is_some(),
@@ -177,6 +183,12 @@ pub(crate) fn copy<D: Disk>(
         salvage.lost_all(Name::log(state.floor), error.message());
     }
     salvage.finish()
+}
+
+/// Opens all logs, as far as they can be opened.
+fn open_logs<D: Disk>(disk: &D, values: &Values<D>, names: &[Name]) -> Result<Vec<Arc<Kept<D>>>> {
+    let logs = names.iter().filter(|name| name.kind == Kind::Log);
+    logs.map(|&name| values.open(name.number, length(disk, name))).collect()
 }
 
 /// The length of a file, or 0 if it cannot be found out.
@@ -247,6 +259,10 @@ struct OldLog<D: Disk> {
 struct Salvage<'s, D: Disk> {
     from: Arc<D>,
     cache: Arc<Cache>,
+    /// The values that tables have in logs.
+    values: Arc<Values<D>>,
+    /// The logs that the manifest keeps for them.
+    kept: BTreeSet<u64>,
     /// The keyspaces of the new store, by their identifiers in the old one.
     spaces: BTreeMap<u32, Arc<Space>>,
     batch: Batch<D>,
@@ -384,7 +400,7 @@ impl<D: Disk> Salvage<'_, D> {
             let name = Name::table(number);
             let opened = Table::open_named(self.from.clone(), name, &self.cache);
             match opened.and_then(|table| table.load().map(|()| table)) {
-                Ok(table) => self.table(space, (low, end), &table)?,
+                Ok(table) => self.table(space, (low, end), &table.with_values(&self.values))?,
                 Err(error) if disk::is_unreadable(&error) => {
                     let range = (
                         Bound::Included(low.to_vec()),
@@ -431,15 +447,25 @@ impl<D: Disk> Salvage<'_, D> {
                 Err(error) => return Err(error),
             };
             value.clear();
+            if kind == table::Kind::Wrapped
+                && !self.is_guessed
+                && let Ok(Some((pointer, _))) = cursor.pointer(ordinal)
+                && !self.kept.contains(&pointer.place.log)
+            {
+                // A newer entry has replaced it.
+                last = Some(std::mem::take(&mut key));
+                ordinal += 1;
+                continue;
+            }
             let read = match kind {
                 table::Kind::Tombstone => Ok(Op::Delete { key: &key[..] }),
                 table::Kind::Value => cursor
                     .value_into(ordinal, &mut value)
                     .map(|()| Op::Set { key: &key[..], value: &value[..] }),
-                table::Kind::Wrapped => cursor.value_into(ordinal, &mut value).and_then(|()| {
-                    let damaged = || disk::damaged(table.name(), 0, wrapped::FLAW);
-                    set_of(&key, &value).ok_or_else(damaged)
-                }),
+                table::Kind::Wrapped => {
+                    let expires_ms = cursor.content_into(ordinal, &mut value);
+                    expires_ms.map(|expires_ms| set_of(&key, Wrapped { expires_ms, content: &value }))
+                }
             };
             match read {
                 Ok(op) => {
@@ -642,7 +668,7 @@ impl<D: Disk> Salvage<'_, D> {
             Change::Put { space, key, value } => (space, [key, key], Op::Set { key, value }),
             Change::Wrapped { space, key, bytes } => {
                 let damaged = || disk::damaged(log, 0, wrapped::FLAW);
-                (space, [key, key], set_of(key, bytes).ok_or_else(damaged)?)
+                (space, [key, key], set_of(key, Wrapped::read(bytes).ok_or_else(damaged)?))
             }
             Change::Delete { space, key } => (space, [key, key], Op::Delete { key }),
             Change::DeleteRange { space, start, end } => {
@@ -681,13 +707,12 @@ impl<D: Disk> Salvage<'_, D> {
     }
 }
 
-/// The operation that sets a wrapped value; `None` if that is damaged.
-fn set_of<'v>(key: &'v [u8], bytes: &'v [u8]) -> Option<Op<&'v [u8]>> {
-    let Wrapped { expires_ms, content: value } = Wrapped::read(bytes)?;
-    Some(match expires_ms {
+/// The operation that sets a wrapped value.
+fn set_of<'v>(key: &'v [u8], Wrapped { expires_ms, content: value }: Wrapped<'v>) -> Op<&'v [u8]> {
+    match expires_ms {
         Some(expires_ms) => Op::SetUntil { key, value, expires: Expires::At(expires_ms) },
         None => Op::Set { key, value },
-    })
+    }
 }
 
 fn given_up() -> Error {

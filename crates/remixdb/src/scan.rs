@@ -182,7 +182,7 @@ impl<D: Disk> Tables<D> {
             Some(cursor) => cursor,
             none => none.insert(partitions[at].cursor(self.keys_only, 0)?),
         };
-        self.may_expire = partitions[at].has_wrapped();
+        self.may_expire = partitions[at].may_expire();
         if self.may_expire {
             self.read_ms = read_at.now_ms();
             cursor.set_time(self.read_ms);

@@ -68,6 +68,8 @@ struct Place<D: Disk> {
     sequence: u64,
     /// The sequence number of the last change of the batch.
     batch: u64,
+    /// The changes up to this one are none of the stream.
+    moved: u64,
     names: BTreeMap<u32, Arc<str>>,
 }
 
@@ -80,6 +82,7 @@ impl<D: Disk> Place<D> {
             body: 0..0,
             sequence: head.first,
             batch: 0,
+            moved: 0,
             names: BTreeMap::from([(0, engine::DEFAULT_KEYSPACE.into())]),
         }
     }
@@ -224,6 +227,9 @@ impl<D: Disk> Stream<D> {
                 Note::Batch { count } => {
                     place.batch = place.sequence.saturating_add(count).saturating_sub(1);
                 }
+                Note::Moved { count } => {
+                    place.moved = place.sequence.saturating_add(count).saturating_sub(1);
+                }
                 Note::Name { space, name } => {
                     place.names.insert(space, name.into());
                 }
@@ -238,6 +244,11 @@ impl<D: Disk> Stream<D> {
             return Ok(Some(begun));
         }
         self.begun = None;
+        if sequence <= place.moved {
+            place.body.start += bytes.len() - parts.0.len();
+            place.sequence += 1;
+            return Ok(None);
+        }
         let ends_batch = sequence >= place.batch;
         let is_wanted = sequence >= self.next;
         let mut dropped = None;

@@ -22,11 +22,14 @@ impl<D: Disk> Core<D> {
     }
 
     fn read_all(&self, manifest: &Manifest<D>) -> Result<()> {
-        let disk = self.disk();
+        let (disk, logs) = (self.disk(), &manifest.state().logs);
+        for log in self.version().logs.values() {
+            log.verify(disk)?;
+        }
         for name in disk::list(disk)? {
             match name.kind {
                 Kind::Manifest => drop(manifest::read(disk, name)?),
-                Kind::Log if name.number >= manifest.state().floor => {
+                Kind::Log if name.number >= manifest.state().floor && !logs.contains_key(&name.number) => {
                     let file = disk::open(disk, name)?;
                     if wal::head(disk, &file, name.number)?.is_some() {
                         wal::replay(disk, &file, name.number, None, |_, _| Ok(()))?;
@@ -39,6 +42,7 @@ impl<D: Disk> Core<D> {
         for partition in version.partitions.values().flatten() {
             partition.tables().iter().try_for_each(|table| table.verify())?;
             partition.verify_remix(disk)?;
+            partition.verify_values()?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 use crate::disk::{Disk, Hold};
 use crate::memtable::Memtable;
 use crate::partition::Partition;
+use crate::values::Logs;
 use forrest_machine::origin::Origin;
 use std::collections::BTreeMap;
 use std::slice;
@@ -24,6 +25,8 @@ pub(crate) struct Version<D: Disk> {
     pub(crate) immutable: Vec<Arc<Memtable>>,
     /// The partitions of each keyspace, by their least keys.
     pub(crate) partitions: Partitions<D>,
+    /// The logs that have values of the partitions.
+    pub(crate) logs: Arc<Logs<D>>,
     /// Keeps their files, if another process may change the store.
     pub(crate) hold: Arc<Hold>,
 }
@@ -34,7 +37,8 @@ impl<D: Disk> Drop for Version<D> {
             // The rest belongs to the parent process, which may still read it.
             let (immutable, partitions) =
                 (std::mem::take(&mut self.immutable), std::mem::take(&mut self.partitions));
-            std::mem::forget((self.memtable.clone(), immutable, partitions, self.hold.clone()));
+            let logs = self.logs.clone();
+            std::mem::forget((self.memtable.clone(), immutable, partitions, logs, self.hold.clone()));
         }
     }
 }
@@ -98,6 +102,7 @@ impl<D: Disk> Version<D> {
         immutable: Vec<Arc<Memtable>>,
         partitions: Partitions<D>,
     ) -> Version<D> {
-        Version { origin: self.origin, memtable, immutable, partitions, hold: self.hold.clone() }
+        let (logs, hold) = (self.logs.clone(), self.hold.clone());
+        Version { origin: self.origin, memtable, immutable, partitions, logs, hold }
     }
 }

@@ -4,11 +4,15 @@
 //! wrapped value   flags, 1 byte
 //!                 by the flags, in this order:
 //!   1 expiry      8 bytes, little endian: the milliseconds since 1970 from which on the value is not there; not 0
+//!   8 place       the number of a log, 8, and the offset there, 8: the content is also there. In memtables only
+//!   4 elsewhere   in place of the content, in tables only: the number of a log, the offset in it and the length of the
+//!                 content there, as numbers of [`codec`](crate::codec); then a checksum of the content, 8 bytes, which
+//!                 is made for this place ([`sum`])
 //!                 content, to the end
 //! ```
 //!
-//! The flags 2 (operands of a merge) and 4 (a value that is stored elsewhere) are reserved. A wrapped value with these
-//! or other flags is damage: a version that writes them marks the files that have them.
+//! The flag 2 (operands of a merge) is reserved. A wrapped value with this or other flags is damage: a version that
+//! writes them marks the files that have them.
 //!
 //! For example, `xyz` until 1,000 ms after the beginning of 1970:
 //!
@@ -16,15 +20,29 @@
 //! 01 E8 03 00 00 00 00 00 00 78 79 7A
 //! ```
 //!
+//! and 4,096 bytes from offset 130 of log 7 on:
+//!
+//! ```text
+//! 04 07 82 01 80 20 (8 bytes)
+//! ```
+//!
 //! Where entries are carried, from the log to the tables, nothing looks into wrapped values. What one means is decided
 //! where it is read, and where tables are merged: at a time from its expiry on, it is as if its key was deleted.
 
-use forrest_engine::{Error, ErrorKind, Result};
+use crate::codec::{Parts, put_number};
+use xxhash_rust::xxh3::xxh3_64_with_seed as xxh3;
 
-/// Maximum number of bytes of a header.
+/// Maximum number of bytes of a header that a log or a table has before a content.
 pub(crate) const HEADER_MOST: usize = 9;
+/// The same in a memtable.
+pub(crate) const PLACED_HEADER_MOST: usize = HEADER_MOST + PLACE_BYTES;
+/// About how many bytes stand for a content that is elsewhere.
+pub(crate) const POINTER_BYTES: usize = 24;
+const PLACE_BYTES: usize = 16;
 
 const EXPIRES: u8 = 1;
+const ELSEWHERE: u8 = 4;
+const PLACED: u8 = 8;
 
 /// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -107,7 +125,137 @@ impl<'v> Entry<'v> {
 
 #[cold]
 fn checked(bytes: &[u8]) -> Wrapped<'_> {
-    Wrapped::read(bytes).expect("a wrapped value in memory was checked")
+    let (flags, expires_ms, rest) =
+        head(bytes, EXPIRES | PLACED).expect("a wrapped value in memory was checked");
+    let content = if flags & PLACED == 0 { rest } else { &rest[PLACE_BYTES..] };
+    Wrapped { expires_ms, content }
+}
+
+/// The flags, the expiry, and the rest; `None` if there are other flags than these.
+fn head(bytes: &[u8], known: u8) -> Option<(u8, Option<u64>, &[u8])> {
+    let (&flags, rest) = bytes.split_first()?;
+    if flags & !known != 0 {
+        return None;
+    }
+    if flags & EXPIRES == 0 {
+        return Some((flags, None, rest));
+    }
+    let (expires_ms, rest) = rest.split_first_chunk()?;
+    let expires_ms = Some(u64::from_le_bytes(*expires_ms)).filter(|ms| *ms > 0)?;
+    Some((flags, Some(expires_ms), rest))
+}
+
+fn put_head(out: &mut Vec<u8>, flags: u8, expires_ms: Option<u64>) {
+    out.push(flags | if expires_ms.is_some() { EXPIRES } else { 0 });
+    out.extend(expires_ms.map(|ms| ms.max(1).to_le_bytes()).into_iter().flatten());
+}
+
+/// A place in a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) log: u64,
+    pub(crate) offset: u64,
+}
+
+/// Where a content is that is not in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pointer {
+    pub(crate) place: Place,
+    /// Its bytes.
+    pub(crate) len: u64,
+    /// Its checksum: see [`sum`].
+    pub(crate) sum: u64,
+}
+
+/// The checksum of a content at a place.
+pub(crate) fn sum(place: Place, content: &[u8]) -> u64 {
+    xxh3(content, (place.log.rotate_left(32) ^ place.offset).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+impl Pointer {
+    pub(crate) fn to(place: Place, content: &[u8]) -> Pointer {
+        Pointer { place, len: content.len() as u64, sum: sum(place, content) }
+    }
+
+    /// The bytes of a wrapped value that is there.
+    pub(crate) fn encode(&self, expires_ms: Option<u64>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(POINTER_BYTES + HEADER_MOST);
+        put_head(&mut out, ELSEWHERE, expires_ms);
+        [self.place.log, self.place.offset, self.len].iter().for_each(|&number| put_number(&mut out, number));
+        out.extend_from_slice(&self.sum.to_le_bytes());
+        out
+    }
+
+    fn take(rest: &[u8]) -> Option<Pointer> {
+        let mut parts = Parts(rest);
+        let (log, offset, len) = (parts.number()?, parts.number()?, parts.number()?);
+        Some(Pointer { place: Place { log, offset }, len, sum: u64::from_le_bytes(parts.0.try_into().ok()?) })
+    }
+}
+
+/// A wrapped value of a table, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InTable<'v> {
+    Here(Wrapped<'v>),
+    Elsewhere { expires_ms: Option<u64>, pointer: Pointer },
+}
+
+impl<'v> InTable<'v> {
+    /// `None` if these bytes are damaged.
+    pub(crate) fn read(bytes: &'v [u8]) -> Option<InTable<'v>> {
+        let (flags, expires_ms, rest) = head(bytes, EXPIRES | ELSEWHERE)?;
+        if flags & ELSEWHERE == 0 {
+            return Some(InTable::Here(Wrapped { expires_ms, content: rest }));
+        }
+        Some(InTable::Elsewhere { expires_ms, pointer: Pointer::take(rest)? })
+    }
+
+    /// The milliseconds since 1970 from which on it is not there.
+    pub(crate) fn expires_ms(&self) -> Option<u64> {
+        match self {
+            InTable::Here(wrapped) => wrapped.expires_ms,
+            InTable::Elsewhere { expires_ms, .. } => *expires_ms,
+        }
+    }
+
+    /// Whether it is not there any more.
+    pub(crate) fn has_expired(&self, now_ms: u64) -> bool {
+        self.expires_ms().is_some_and(|expires_ms| expires_ms <= now_ms)
+    }
+}
+
+/// The place of a wrapped value of a memtable, if its content is in a log too; and all of it without that.
+pub(crate) fn place_of(bytes: &[u8]) -> Option<(Place, Wrapped<'_>)> {
+    let (flags, expires_ms, rest) = head(bytes, EXPIRES | PLACED)?;
+    if flags & PLACED == 0 {
+        return None;
+    }
+    let (log, rest) = rest.split_first_chunk()?;
+    let (offset, content) = rest.split_first_chunk()?;
+    let place = Place { log: u64::from_le_bytes(*log), offset: u64::from_le_bytes(*offset) };
+    Some((place, Wrapped { expires_ms, content }))
+}
+
+/// The bytes of a wrapped value of a memtable whose content is at a place too.
+pub(crate) fn placed(value: Wrapped<'_>, place: Place) -> Vec<u8> {
+    let mut out = Vec::with_capacity(PLACED_HEADER_MOST + value.content.len());
+    put_head(&mut out, PLACED, value.expires_ms);
+    out.extend_from_slice(&place.log.to_le_bytes());
+    out.extend_from_slice(&place.offset.to_le_bytes());
+    out.extend_from_slice(value.content);
+    out
+}
+
+/// Passes an entry of a memtable to `see`, without the place of its content.
+pub(crate) fn without_place<R>(entry: Entry<'_>, see: impl FnOnce(Entry<'_>) -> R) -> R {
+    match entry {
+        Entry::Wrapped(bytes) => match place_of(bytes) {
+            None => see(entry),
+            Some((_, Wrapped { expires_ms: None, content })) => see(Entry::Value(content)),
+            Some((_, wrapped)) => see(Entry::Wrapped(&wrapped.encode())),
+        },
+        entry => see(entry),
+    }
 }
 
 /// A wrapped value, taken apart.
@@ -119,25 +267,16 @@ pub(crate) struct Wrapped<'v> {
 }
 
 impl<'v> Wrapped<'v> {
-    /// `None` if these bytes are damaged.
+    /// One of a log. `None` if these bytes are damaged.
     pub(crate) fn read(bytes: &'v [u8]) -> Option<Wrapped<'v>> {
-        let (&flags, rest) = bytes.split_first()?;
-        match flags {
-            0 => Some(Wrapped { expires_ms: None, content: rest }),
-            EXPIRES => {
-                let (expires_ms, content) = rest.split_first_chunk()?;
-                let expires_ms = Some(u64::from_le_bytes(*expires_ms)).filter(|ms| *ms > 0)?;
-                Some(Wrapped { expires_ms: Some(expires_ms), content })
-            }
-            _ => None,
-        }
+        let (_, expires_ms, content) = head(bytes, EXPIRES)?;
+        Some(Wrapped { expires_ms, content })
     }
 
     /// The bytes of it.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_MOST + self.content.len());
-        bytes.push(if self.expires_ms.is_some() { EXPIRES } else { 0 });
-        bytes.extend(self.expires_ms.map(|ms| ms.max(1).to_le_bytes()).into_iter().flatten());
+        put_head(&mut bytes, 0, self.expires_ms);
         bytes.extend_from_slice(self.content);
         bytes
     }
@@ -150,14 +289,6 @@ impl<'v> Wrapped<'v> {
     /// The value that is there at a time.
     pub(crate) fn value(&self, now_ms: u64) -> Option<&'v [u8]> {
         (!self.has_expired(now_ms)).then_some(self.content)
-    }
-}
-
-/// An error if a wrapped value is damaged.
-pub(crate) fn check(bytes: &[u8]) -> Result<()> {
-    match Wrapped::read(bytes) {
-        Some(_) => Ok(()),
-        None => Err(Error::new(ErrorKind::Corrupt, FLAW)),
     }
 }
 
@@ -187,6 +318,37 @@ mod tests {
             [&[][..], &[2], &[4, 0], &[0x80], &[1], &[1, 1, 0, 0, 0, 0, 0, 0], &[1, 0, 0, 0, 0, 0, 0, 0, 0]]
         {
             assert_eq!(Wrapped::read(bytes), None, "{bytes:?}");
+        }
+        for bytes in [&[2][..], &[4, 7, 2, 3], &[4, 7, 2, 3, 0, 0, 0, 0, 0, 0, 0], &[8; 40], &[5, 0, 0]] {
+            assert_eq!(InTable::read(bytes), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_what_the_example_says() {
+        let place = Place { log: 7, offset: 130 };
+        let pointer = Pointer { place, len: 4096, sum: 0x0807_0605_0403_0201 };
+        let bytes = [4, 7, 0x82, 1, 0x80, 0x20, 1, 2, 3, 4, 5, 6, 7, 8];
+        assert_eq!(pointer.encode(None), bytes);
+        assert_eq!(InTable::read(&bytes), Some(InTable::Elsewhere { expires_ms: None, pointer }));
+        let stored = InTable::Elsewhere { expires_ms: Some(9), pointer };
+        assert_eq!(InTable::read(&pointer.encode(Some(9))), Some(stored));
+        assert_ne!(sum(place, b"x"), sum(Place { log: 7, offset: 131 }, b"x"));
+        for expires_ms in [None, Some(9)] {
+            let value = Wrapped { expires_ms, content: b"xyz" };
+            let placed = placed(value, place);
+            assert_eq!(place_of(&placed), Some((place, value)));
+            let entry = Entry::Wrapped(&placed);
+            assert_eq!((entry.value(|| 8), entry.expires_ms(|| 8)), (Some(&b"xyz"[..]), Some(expires_ms)));
+            assert_eq!(entry.value(|| 9).is_none(), expires_ms.is_some());
+            assert_eq!((Wrapped::read(&placed), InTable::read(&placed)), (None, None), "in memory only");
+            let plain = without_place(entry, |entry| (entry.kind(), entry.bytes().to_vec()));
+            let wrapped = Wrapped { expires_ms, content: b"xyz" };
+            let expected = match expires_ms {
+                None => (Kind::Value, b"xyz".to_vec()),
+                Some(_) => (Kind::Wrapped, wrapped.encode()),
+            };
+            assert_eq!(plain, expected);
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::scan;
 use crate::version::Version;
 use crate::wal::{Change, Note};
 use crate::wanted::Wanted;
-use crate::wrapped::{Entry, HEADER_MOST, Kind, Wrapped};
+use crate::wrapped::{self, Entry, HEADER_MOST, Kind, PLACED_HEADER_MOST, Place, Wrapped};
 use forrest_base::lock;
 use forrest_engine::Value;
 use forrest_engine::merge;
@@ -104,6 +104,17 @@ impl Decided<'_> {
         }
     }
 
+    /// Whether its value stays in the log if it has at least this many bytes.
+    #[inline]
+    fn is_large(&self, least: usize) -> bool {
+        match self {
+            Decided::Key { new, .. } => {
+                new.1.len() >= least && new.1.len() <= VALUE_MAX - (PLACED_HEADER_MOST - HEADER_MOST)
+            }
+            Decided::Range { .. } => false,
+        }
+    }
+
     fn change(&self) -> Change<'_> {
         match self {
             Decided::Key { space, key, new } => Change::of_entry(*space, key, new.entry()),
@@ -113,11 +124,52 @@ impl Decided<'_> {
 }
 
 /// Changes that were logged and applied.
-struct Recorded {
+pub(crate) struct Recorded {
     /// The sequence number of the last.
-    last: u64,
+    pub(crate) last: u64,
     /// Their bytes, about.
     bytes: usize,
+}
+
+/// A value that is moved within the logs: what its key has, and where that is.
+pub(crate) struct Move {
+    pub(crate) space: u32,
+    pub(crate) key: Vec<u8>,
+    pub(crate) place: Place,
+    pub(crate) expires_ms: Option<u64>,
+    pub(crate) content: Vec<u8>,
+}
+
+/// What memtables get of those decided changes whose values stay in the log, by their positions.
+#[derive(Default)]
+struct InLog(Vec<(usize, Vec<u8>)>);
+
+impl InLog {
+    /// Notes that a value ends at an offset of a log. REQUIRES: the changes come in order.
+    #[cold]
+    fn note(&mut self, at: usize, decided: &Decided<'_>, log: u64, end: u64) {
+        let Decided::Key { new, .. } = decided else { return };
+        let value = match new.0 {
+            Kind::Wrapped => Wrapped::read(&new.1).expect("it was just made"),
+            _ => Wrapped { expires_ms: None, content: &new.1 },
+        };
+        let place = Place { log, offset: end - value.content.len() as u64 };
+        self.0.push((at, wrapped::placed(value, place)));
+    }
+
+    /// The entry of a change.
+    #[inline]
+    fn entry<'e>(&'e self, at: usize, new: &'e New<'_>) -> Entry<'e> {
+        if self.0.is_empty() { new.entry() } else { self.find(at, new) }
+    }
+
+    #[cold]
+    fn find<'e>(&'e self, at: usize, new: &'e New<'_>) -> Entry<'e> {
+        match self.0.binary_search_by_key(&at, |(at, _)| *at) {
+            Ok(found) => Entry::Wrapped(&self.0[found].1),
+            Err(_) => new.entry(),
+        }
+    }
 }
 
 /// The new content of a key after an effect; `None` if the effect leaves it.
@@ -453,6 +505,58 @@ impl<D: Disk> Core<D> {
 
     /// Logs decided changes and applies them.
     fn record(&self, order: &mut Order<D>, decided: &[Decided<'_>]) -> Result<Recorded> {
+        self.record_as(order, decided, false)
+    }
+
+    /// Moves those values that are still where a version of before has them: the keys get the same values once more, at
+    /// the end of the log. Nothing is read for that unless tables were replaced meanwhile. Returns the bytes of the
+    /// values that were moved, and the sequence number up to which all changes are logged then.
+    ///
+    /// # Errors
+    /// As a change; `Corrupt` and `Io` if it cannot be read what a key has.
+    pub(crate) fn move_values(&self, before: &Version<D>, moves: &[Move]) -> Result<(u64, u64)> {
+        let mut order = self.order();
+        self.log().check()?;
+        let (mut decided, mut bytes) = (Vec::new(), 0);
+        let catalog = self.catalog();
+        for Move { space, key, place, expires_ms, content } in moves {
+            let now = &order.version;
+            let is_there = catalog.has(*space)
+                && match same_partition(before, now, *space, key) {
+                    true => !self.has_in_memtables(now, *space, key),
+                    false => self.is_at(now, *space, key, *place)?,
+                };
+            if is_there {
+                bytes += content.len() as u64;
+                let new = match expires_ms {
+                    None => New(Kind::Value, Cow::Borrowed(content)),
+                    expires_ms => {
+                        let wrapped = Wrapped { expires_ms: *expires_ms, content };
+                        New(Kind::Wrapped, Cow::Owned(wrapped.encode()))
+                    }
+                };
+                decided.push(Decided::Key { space: *space, key: Cow::Borrowed(key), new });
+            }
+        }
+        let last = self.record_as(&mut order, &decided, true)?.last;
+        Ok((bytes, last))
+    }
+
+    /// Whether the newest that a version has of a key is a value at a place in a log.
+    pub(crate) fn is_at(&self, version: &Version<D>, space: u32, key: &[u8], place: Place) -> Result<bool> {
+        if self.has_in_memtables(version, space, key) {
+            return Ok(false);
+        }
+        let Some(partition) = version.partition(space, key) else { return Ok(false) };
+        Ok(partition.pointer(key)?.is_some_and(|(pointer, _)| pointer.place == place))
+    }
+
+    /// Whether a memtable has a key, or deletes it.
+    fn has_in_memtables(&self, version: &Version<D>, space: u32, key: &[u8]) -> bool {
+        read::in_memtables(version, space, key, self.newest(), |_| ()).is_some()
+    }
+
+    fn record_as(&self, order: &mut Order<D>, decided: &[Decided<'_>], are_moved: bool) -> Result<Recorded> {
         let first = order.sequence + 1;
         let last = order.sequence + decided.len() as u64;
         if decided.is_empty() {
@@ -470,15 +574,28 @@ impl<D: Disk> Core<D> {
         }
         room?;
         let count = decided.len() as u64;
-        // ORDERING: sums that no other data depends on. The caller holds the order lock.
-        let add = |to: &AtomicU64, more: u64| to.store(to.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-        add(&self.changes, count);
-        add(&self.change_bytes, given as u64);
-        self.log().queue(count, |out| {
-            if count > 1 && self.log().has_history() {
-                Change::Note(Note::Batch { count }).put(out);
+        if !are_moved {
+            // ORDERING: sums that no other data depends on. The caller holds the order lock.
+            let add =
+                |to: &AtomicU64, more: u64| to.store(to.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+            add(&self.changes, count);
+            add(&self.change_bytes, given as u64);
+        }
+        let (least, mut in_log) = (self.large_values, InLog::default());
+        self.log().queue_placed(count, |out, log, offset| {
+            if self.log().has_history() {
+                match are_moved {
+                    true => Change::Note(Note::Moved { count }).put(out),
+                    false if count > 1 => Change::Note(Note::Batch { count }).put(out),
+                    false => {}
+                }
             }
-            decided.iter().for_each(|decided| decided.change().put(out));
+            for (at, decided) in decided.iter().enumerate() {
+                decided.change().put(out);
+                if decided.is_large(least) {
+                    in_log.note(at, decided, log.number(), offset + out.len() as u64);
+                }
+            }
         });
         order.sequence = last;
         // Before any of it is visible.
@@ -494,10 +611,12 @@ impl<D: Disk> Core<D> {
         }
         let (kept, nobody) = (self.readers.kept(), BTreeMap::new());
         let wanted = Wanted { visible: self.visible(), snapshots: kept.as_deref().unwrap_or(&nobody) };
-        let mut left = (first..).zip(decided).filter_map(|(sequence, decided)| match decided {
-            Decided::Key { space, key, new } => Some((*space, &key[..], sequence, new.entry())),
-            Decided::Range { .. } => None,
-        });
+        let in_log = &in_log;
+        let mut left =
+            (first..).zip(decided).enumerate().filter_map(|(at, (sequence, decided))| match decided {
+                Decided::Key { space, key, new } => Some((*space, &key[..], sequence, in_log.entry(at, new))),
+                Decided::Range { .. } => None,
+            });
         if decided.iter().any(Decided::is_range) {
             apply_ranges(memtable, decided, first, &wanted);
         }
@@ -738,7 +857,7 @@ fn same_partition<D: Disk>(a: &Version<D>, b: &Version<D>, space: u32, key: &[u8
 
 /// Whether what the tables have for a key may expire.
 fn may_expire<D: Disk>(version: &Version<D>, space: u32, key: &[u8]) -> bool {
-    version.partition(space, key).is_some_and(|partition| partition.has_wrapped())
+    version.partition(space, key).is_some_and(|partition| partition.may_expire())
 }
 
 /// Applies the range deletes of a batch, all at its first sequence number: what the batch sets has that or a greater

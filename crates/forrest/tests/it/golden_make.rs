@@ -523,6 +523,26 @@ fn expiring_history(name: &str) {
     making.keep(name, "A value that expires in the year 2255, in logs with history.", &path);
 }
 
+/// Values that stay in logs: two logs that are kept, of which values are replaced, deleted and expire, and one that the
+/// store needs anyway.
+fn large(name: &str) {
+    let mut making = Making::new(&small().large_values(500));
+    making.run(CHANGES);
+    let photos = (0..8).map(|number| (key(number), pattern(900 + number, number as u16)));
+    making.run(&batch("", photos));
+    making.run("@people set ada <700:3>");
+    making.store().flush().expect("tables");
+    let held = "held ".repeat(200);
+    let op = Op::SetUntil { key: "seat 1", value: &held[..], expires: Expires::At(9_000_000_000_000) };
+    making.store().apply(op).expect("it is set");
+    making.oracle.set("seat 1", &held).expect("it is set");
+    making.run("set tree/0002 <2000:2>\nset tree/0003 short\ndelete tree/0005\nset tree/0100 <1500:9>");
+    making.store().flush().expect("tables");
+    making.run("set tree/0000 <600:1>\nset in-log 1\n@people set alan <800:4>");
+    let path = making.path.clone();
+    making.keep(name, "Values of 500 bytes and more are in logs, of which tables have the places.", &path);
+}
+
 /// A name, and the function that makes the store of this name.
 type Maker = (&'static str, fn(&str));
 
@@ -566,6 +586,8 @@ const STORES: &[Maker] = &[
     ("expiring", expiring),
     // Its logs have version 5.
     ("history-5", expiring_history),
+    // Its manifest has version 6, and tables have values in logs.
+    ("large", large),
 ];
 
 #[test]

@@ -9,8 +9,8 @@
 //!         two numbers of the store's directory (see `Real::birth`), 0 where they are not known
 //!         bytes that were copied for this backup
 //!         count of files, and for each:
-//!           kind, 1 byte: 1 log, 2 REMIX, 3 table; its number in the store
-//!           number of its copy: of `NUMBER.copy`, or of a log with the same name
+//!           kind, 1 byte: 1 log, 2 REMIX, 3 table, 4 log that is kept for values in it; its number in the store
+//!           number of its copy: of `NUMBER.copy`, or for the kind 1 of a log with the same name
 //!           length in bytes; checksum of all bytes, 16: xxh3, 128 bits
 //!           two numbers of the file in the store (see `Disk::mark`), 0 and 0 if they are not known
 //!           for each piece of 1 MiB, the last one maybe shorter: xxh3, 64 bits, seeded with its number from 0 on
@@ -27,7 +27,7 @@
 //! ```
 
 use crate::codec::{Parts, put_number};
-use crate::disk::{self, Disk, NUMBER_MAX, Name, Write};
+use crate::disk::{self, Disk, Kind, NUMBER_MAX, Name, Write};
 use crate::manifest::{Edit, ManifestState};
 use crate::record;
 use forrest_engine::Result;
@@ -66,7 +66,9 @@ pub(crate) struct Description {
 }
 
 /// The kinds of files in a backup, in the order of their numbers.
-const KINDS: [fn(u64) -> Name; 3] = [Name::log, Name::remix, Name::table];
+const KINDS: [fn(u64) -> Name; 4] = [Name::log, Name::remix, Name::table, Name::log];
+/// The position there of a log that is kept for values in it: its copy is shared by backups, as those of tables.
+const KEPT_LOG: usize = 3;
 
 impl Description {
     /// The bytes of all files.
@@ -80,6 +82,7 @@ impl Description {
         }
         for Stored { name, copy, mark, sums } in &self.files {
             let kind = KINDS.iter().position(|kind| kind(name.number) == *name).expect("a kind of a backup");
+            let kind = if (name.kind, copy.kind) == (Kind::Log, Kind::Copy) { KEPT_LOG } else { kind };
             out.push(1 + kind as u8);
             [name.number, copy.number, sums.len].iter().for_each(|&number| put_number(out, number));
             out.extend_from_slice(&sums.whole.to_le_bytes());
@@ -99,10 +102,11 @@ impl Description {
         };
         // No capacity is reserved for counts: the vectors grow with what is really there.
         for _ in 0..parts.number()? {
-            let kind = KINDS.get(usize::from(parts.byte()?).checked_sub(1)?)?;
-            let name = kind(number(parts)?);
+            let at = usize::from(parts.byte()?).checked_sub(1)?;
+            let name = KINDS.get(at)?(number(parts)?);
             let copy = number(parts)?;
-            let copy = if name == Name::log(name.number) { Name::log(copy) } else { Name::copy(copy) };
+            let is_own = name.kind == Kind::Log && at != KEPT_LOG;
+            let copy = if is_own { Name::log(copy) } else { Name::copy(copy) };
             let len = parts.number()?;
             let whole = u128::from_le_bytes(parts.take(16)?.try_into().ok()?);
             let mark = (parts.number()?, parts.number()?);
@@ -149,7 +153,7 @@ impl Description {
         }
         let start = record::HEADER as u64;
         let mut made = None;
-        let records = record::replay(disk, &file, name, start, |at, body| {
+        let records = record::replay(disk, &file, name, start, |at, _, body| {
             let mut parts = Parts(body);
             let is_first = made.is_none();
             made = Description::take(&mut parts).filter(|_| is_first);
@@ -190,6 +194,19 @@ mod tests {
         assert_eq!(Description::take(&mut Parts(&bytes)), Some(example()));
         for end in 0..bytes.len() - 4 {
             assert_eq!(Description::take(&mut Parts(&bytes[..end])), None, "{end}");
+        }
+    }
+
+    #[test]
+    fn a_log_that_is_kept_has_a_copy() {
+        let mut is = example();
+        is.files[0].name = Name::log(7);
+        let mut own = is.clone();
+        own.files[0].copy = Name::log(3);
+        for (is, kind) in [(is, 4), (own, 1)] {
+            let mut bytes = Vec::new();
+            is.put(&mut bytes);
+            assert_eq!((bytes[6], Description::take(&mut Parts(&bytes))), (kind, Some(is)));
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A directory of backups is no store. It has these files, whose numbers are never used again while they are there:
 //!
-//! - `NUMBER.copy`, the bytes of a table or of a REMIX of the store, under a number of the directory;
+//! - `NUMBER.copy`, the bytes of a table, a REMIX or a log that is kept for values in it, under a number of the
+//!   directory;
 //! - `NUMBER.log`, the content of a memtable at the time of one backup;
 //! - `NUMBER.copy`, the description of a backup (format.rs): all files of the store, their copies and checksums, and
 //!   the state of its manifest;
@@ -32,6 +33,7 @@ use crate::disk::{self, Disk, Hold, Kind, Name, Real, Sealed, Unfinished, Write}
 use crate::manifest::Manifest;
 use crate::page;
 use crate::table::Table;
+use crate::values::Kept;
 use format::{Description, PIECE_BYTES, Stored, Sums};
 use forrest_engine::{EncryptionKey, Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -272,7 +274,7 @@ impl<D: Disk> Directory<D> {
         let mut known: BTreeMap<_, Vec<&Stored>> = BTreeMap::new();
         let mut looked: BTreeMap<Name, bool> = BTreeMap::new();
         for file in self.descriptions().rev().flat_map(|is| &is.files) {
-            if file.name.kind == Kind::Log || looked.contains_key(&file.copy) {
+            if file.copy.kind == Kind::Log || looked.contains_key(&file.copy) {
                 continue;
             }
             let is_whole = match disk::open_if_there(&*self.disk, file.copy)? {
@@ -363,6 +365,8 @@ impl Watch<'_> {
 enum Source<D: Disk> {
     Table(Arc<Table<D>>),
     Remix(Name, D::File),
+    /// A log that is kept for values in it.
+    Log(Arc<Kept<D>>),
 }
 
 impl<D: Disk> Source<D> {
@@ -370,6 +374,7 @@ impl<D: Disk> Source<D> {
         match self {
             Source::Table(table) => (table.file(), table.name()),
             Source::Remix(name, file) => (file, *name),
+            Source::Log(log) => (log.file().expect("it was opened"), log.name()),
         }
     }
 
@@ -377,6 +382,7 @@ impl<D: Disk> Source<D> {
     fn check(&self, disk: &D) -> Result<bool> {
         let (name, file) = match self {
             Source::Table(table) => return table.verify().map(|()| true),
+            Source::Log(log) => return log.verify(disk).map(|()| true),
             Source::Remix(name, file) => (*name, file),
         };
         let is_right = pieces((disk, file, name), |offset, piece, _| {
@@ -448,7 +454,8 @@ impl<D: Disk> Handle<D> {
         let (mut state, shared) = checkpoint::shared(self.disk(), version, catalog)?;
         let tables = shared.tables.into_iter().map(Source::Table);
         let remixes = shared.remixes.into_iter().map(|(name, file)| Source::Remix(name, file));
-        let sources: Vec<Source<D>> = tables.chain(remixes).collect();
+        let logs = shared.logs.into_iter().map(Source::Log);
+        let sources: Vec<Source<D>> = tables.chain(remixes).chain(logs).collect();
         let greatest = sources.iter().map(|source| source.file().1.number).max().unwrap_or(0);
         state.floor = new.next.max(greatest + 1);
         let end = checkpoint::log(version, catalog, sequence, &new.into, state.floor)?;

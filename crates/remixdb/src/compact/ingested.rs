@@ -216,7 +216,7 @@ fn pairs_of<D: Disk>(
     tags: bool,
     files: &Mutex<Vec<Name>>,
 ) -> Result<Option<Arc<Table<D>>>> {
-    let nothing = New { memtable: None, space, low, end };
+    let nothing = New { memtable: None, space, low, end, keeps: false };
     let old = Old::new(tables, Some(order.clone()), show, nothing)?;
     let made = merge(nothing, old, Deleted::none(), Output::new(store, space, u64::MAX, tags, files))?;
     Ok(made.into_iter().map(|(_, table)| table).next())

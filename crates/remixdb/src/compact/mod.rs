@@ -27,7 +27,9 @@
 //! up.
 
 mod choice;
+mod collect;
 mod ingested;
+mod kept;
 mod new;
 pub(crate) mod plan;
 mod rewrite;
@@ -41,6 +43,7 @@ use crate::history::History;
 use crate::manifest::{Edit, Manifest};
 use crate::memtable::{Frozen, Memtable};
 use crate::partition::Partition;
+use crate::values::Logs;
 use crate::version::Version;
 use forrest_base::lock;
 use forrest_engine::{Durability, Error, ErrorKind, Job, Result};
@@ -76,6 +79,11 @@ impl<D: Disk> Core<D> {
     /// # Errors
     /// The error of a write or a sync; the store then takes no more writes.
     pub(crate) fn step(&self) -> Result<bool> {
+        self.flush_step(true)
+    }
+
+    /// The same; without giving back the space of kept logs, unless `collects`.
+    fn flush_step(&self, collects: bool) -> Result<bool> {
         if self.check_writable().is_err() {
             return Ok(false);
         }
@@ -100,6 +108,7 @@ impl<D: Disk> Core<D> {
                 has_more |= self.log().is_begun() && self.merge_deadest(&mut manifest, 0)?;
                 self.full.store(self.lacks_space(&self.version()), Relaxed);
             }
+            has_more |= collects && self.collect(&mut manifest)?;
             return Ok(has_more);
         };
         self.log().check()?;
@@ -109,6 +118,9 @@ impl<D: Disk> Core<D> {
         if has_time && self.merge_deadest(&mut manifest, memtable.bytes() as u64)? {
             self.pace.note_merge(begin.elapsed());
             return Ok(true);
+        }
+        if has_time && collects {
+            self.collect_beside(&mut manifest, &memtable)?;
         }
         // ORDERING: only this thread and those that it starts write tables.
         self.is_flushing.store(true, Relaxed);
@@ -255,7 +267,7 @@ impl<D: Disk> Core<D> {
             self.freeze(&mut order)?;
         }
         drop(order);
-        while self.step()? {}
+        while self.flush_step(false)? {}
         Ok(())
     }
 
@@ -291,7 +303,7 @@ impl<D: Disk> Core<D> {
         }
         self.merge_first(|partition| {
             let entries = || partition.tables().iter().map(|table| u64::from(table.entries())).sum();
-            partition.has_wrapped()
+            partition.may_expire()
                 && partition.damage().is_none()
                 && plan::is_expired(entries(), partition.expiries(), now_ms)
         })
@@ -452,7 +464,8 @@ impl<D: Disk> Core<D> {
     /// Makes tables of all memtables, and merges the tables of each partition.
     pub(crate) fn compact(&self) -> Result<()> {
         self.flush_all()?;
-        self.merge(|_, _| true)
+        self.merge(|_, _| true)?;
+        self.collect_all()
     }
 
     /// The same for the partitions that have keys of a range.
@@ -599,11 +612,15 @@ impl<D: Disk> Core<D> {
         let first = self.first_free_number();
         let mut spaces = memtable.spaces();
         spaces.retain(|&space| catalog.has(space));
+        let keeping = self.logs_to_keep(memtable, &spaces).map_err(|error| self.give_up(first, error))?;
+        let keeps = !keeping.is_empty();
+        *lock(&self.keeping) = Arc::new(keeping);
         let replaced =
             rewrite::spaces(self, &version, memtable, &spaces).map_err(|error| self.give_up(first, error))?;
         let floor = log_behind(&version, memtable);
-        if self.history.is_some() && !self.is_resuming.load(Relaxed) {
-            // DURABILITY: what is kept goes on in the logs that a recovery reads.
+        if (keeps || self.history.is_some()) && !self.is_resuming.load(Relaxed) {
+            // DURABILITY: what is kept goes on in the logs that a recovery reads, and tables refer to values in logs
+            // that are there after a power cut.
             let synced = self.log().commit(memtable.frozen().last, Durability::Sync);
             synced.map_err(|error| self.give_up(first, error))?;
         }
@@ -639,7 +656,8 @@ impl<D: Disk> Core<D> {
         replaced: &[Replaced<D>],
         floor: u64,
     ) -> Result<()> {
-        let edits = edits(manifest, flushed.map(|memtable| memtable.frozen()), replaced, floor);
+        let mut edits = edits(manifest, flushed.map(|memtable| memtable.frozen()), replaced, floor);
+        let logs = self.logs_after(manifest, flushed, &mut edits);
         let reserved = manifest.reserve(&edits, || self.next_number());
         reserved.map_err(|error| self.give_up(first, error))?;
         let old_floor = manifest.state().floor;
@@ -651,11 +669,12 @@ impl<D: Disk> Core<D> {
         let checked = synced.and_then(|()| if is_resuming { Ok(()) } else { self.log().check() });
         let committed = checked.and_then(|()| manifest.commit(edits));
         committed.map_err(|error| self.log().stop(error))?;
+        self.note_kept(manifest.state(), flushed.is_some());
         match held {
-            Some(order) => drop(self.install(order, flushed, replaced)),
+            Some(order) => drop(self.install(order, flushed, replaced, logs)),
             None => {
                 let mut order = self.order();
-                let old = self.install(&mut order, flushed, replaced);
+                let old = self.install(&mut order, flushed, replaced, logs);
                 drop(order);
                 drop(old);
             }
@@ -672,7 +691,7 @@ impl<D: Disk> Core<D> {
     /// The logs before the floor that are of no use. Those before `old_floor` are left over: they may have what a lost
     /// table had.
     fn logs_to_remove(&self, manifest: &Manifest<D>, old_floor: u64) -> Vec<Name> {
-        let mut logs = self.old_logs(manifest.state().floor, &disk::list(self.disk()).unwrap_or_default());
+        let mut logs = self.old_logs(manifest.state(), &disk::list(self.disk()).unwrap_or_default());
         if self.has_lost() {
             let left_over = self.history.as_ref().map_or(old_floor, |history| history.floor.min(old_floor));
             logs.retain(|name| name.number >= left_over);
@@ -716,6 +735,7 @@ impl<D: Disk> Core<D> {
         order: &mut Order<D>,
         flushed: Option<&Arc<Memtable>>,
         replaced: &[Replaced<D>],
+        logs: Arc<Logs<D>>,
     ) -> Arc<Version<D>> {
         let version = &order.version;
         let mut partitions = version.partitions.clone();
@@ -735,7 +755,8 @@ impl<D: Disk> Core<D> {
         partitions.retain(|_, partitions| !partitions.is_empty());
         let immutable =
             version.immutable.iter().filter(|immutable| !is_flushed(immutable)).cloned().collect();
-        let version = version.with(version.memtable.clone(), immutable, partitions);
+        let mut version = version.with(version.memtable.clone(), immutable, partitions);
+        version.logs = logs;
         self.set_version(order, version)
     }
 

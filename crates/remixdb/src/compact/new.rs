@@ -6,6 +6,7 @@ use crate::memtable::{self, Memtable, Said};
 use crate::partition::{self, Owned};
 use crate::ranges::Ranges;
 use crate::table::{self, Table};
+use crate::wrapped;
 use forrest_engine::Result;
 use forrest_index::Cursor;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub(super) struct New<'n> {
     pub(super) space: u32,
     pub(super) low: &'n [u8],
     pub(super) end: Option<&'n [u8]>,
+    /// Whether values that are in a log stay there.
+    pub(super) keeps: bool,
 }
 
 impl<'n> New<'n> {
@@ -44,11 +47,17 @@ impl<'n> New<'n> {
         self.pairs().key().is_none()
     }
 
-    /// Bytes of all keys and values.
+    /// Bytes of all keys and values, without those that stay in a log.
     pub(super) fn bytes(self) -> u64 {
         let (mut pairs, mut bytes) = (self.pairs(), 0);
         while let Some(key) = pairs.key() {
-            bytes += (key.len() + pairs.said().bytes().len()) as u64;
+            let value = match pairs.said() {
+                Said::Wrapped(bytes) if self.keeps && wrapped::place_of(bytes).is_some() => {
+                    wrapped::POINTER_BYTES
+                }
+                said => said.bytes().len(),
+            };
+            bytes += (key.len() + value) as u64;
             pairs.advance();
         }
         bytes

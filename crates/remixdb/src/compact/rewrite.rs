@@ -16,8 +16,9 @@ use crate::partition::{self, Damage, Known, LOOK, Owned, Partition, Stored, entr
 use crate::ranges::{Range, Ranges};
 use crate::remix::{RUNS_MAX, Remix, RemixCursor, Show};
 use crate::table::{self, Table, TableCursor, TableEntry};
+use crate::values::Logs;
 use crate::version::Version;
-use crate::wrapped::{self, Wrapped};
+use crate::wrapped::{self, InTable, Place, Pointer, Wrapped};
 use forrest_base::lock;
 use forrest_engine::{Compression, Error, ErrorKind, Filter, Result, Verdict, merge};
 use std::cmp::Ordering;
@@ -64,13 +65,14 @@ pub(super) fn spaces<D: Disk>(
     memtable: &Memtable,
     spaces: &[u32],
 ) -> Result<Vec<Replaced<D>>> {
+    let keeps = !lock(&store.keeping).is_empty();
     let count = |space| version.partitions(space).len().max(1);
     let all: Vec<_> = spaces.iter().flat_map(|&space| (0..count(space)).map(move |at| (space, at))).collect();
     let replaced = store.workers().each(&all, |&(space, at)| {
         let partitions = version.partitions(space);
         let (old, end) = (partitions.get(at), partitions.get(at + 1).map(|next| &next.low[..]));
         let low = old.map_or(&[][..], |old| &old.low);
-        let new = New { memtable: Some(memtable), space, low, end };
+        let new = New { memtable: Some(memtable), space, low, end, keeps };
         let may_go = may_go(partitions, at);
         let mut replaced = Rewrite { store, space, low, old, is_without_file: false }.take(new, may_go)?;
         replaced.retain_mut(|Replaced { old: own, new, .. }| {
@@ -110,7 +112,7 @@ pub(super) fn merged<D: Disk>(
     drop(version);
     store.workers().each(&all, |&(space, old, may_go)| {
         let low = &old.low[..];
-        let nothing = New { memtable: None, space, low, end: None };
+        let nothing = New { memtable: None, space, low, end: None, keeps: false };
         let rewrite = Rewrite { store, space, low, old: Some(old), is_without_file: false };
         let mut new = rewrite.with_or_without_file(|rewrite| rewrite.major(nothing))?;
         if may_go && has_nothing(&new) {
@@ -684,10 +686,10 @@ impl<'n, D: Disk> Old<'n, D> {
         if !run.table().has_wrapped() || run.kind(ordinal)? != table::Kind::Wrapped {
             return output.add_live(&self.key, TableEntry::Value(&self.value), self.show);
         }
-        let Some(wrapped) = Wrapped::read(&self.value) else {
+        let Some(stored) = InTable::read(&self.value) else {
             return Err(disk::damaged(run.table().name(), 0, wrapped::FLAW));
         };
-        match wrapped.has_expired(output.now_ms()) {
+        match stored.has_expired(output.now_ms()) {
             false => output.add_live(&self.key, TableEntry::Wrapped(&self.value), self.show),
             // The tables that are not merged may have the key.
             true if self.show == Show::Tombstones => output.add(&self.key, TableEntry::Tombstone),
@@ -727,6 +729,8 @@ pub(super) struct Output<'s, D: Disk> {
     now_ms: Option<u64>,
     /// The filter of values, if there is one, and the keyspace.
     filter: Option<(&'s Filter, Arc<Space>)>,
+    /// The logs that are kept for values of the memtable.
+    keeping: Arc<Logs<D>>,
 }
 
 impl<'s, D: Disk> Output<'s, D> {
@@ -758,6 +762,7 @@ impl<'s, D: Disk> Output<'s, D> {
             share,
             now_ms: None,
             filter,
+            keeping: lock(&store.keeping).clone(),
         }
     }
 
@@ -769,14 +774,45 @@ impl<'s, D: Disk> Output<'s, D> {
     /// Adds a value that is there, as the filter decides. If others have the key, `show` has tombstones.
     #[inline]
     fn add_live(&mut self, key: &[u8], entry: TableEntry<'_>, show: Show) -> Result<()> {
-        if self.filter.is_none() { self.add(key, entry) } else { self.add_filtered(key, entry, show) }
+        match entry {
+            TableEntry::Value(_) if self.filter.is_none() => self.add(key, entry),
+            _ if self.filter.is_none() => self.add_unfiltered(key, entry),
+            _ => self.add_filtered(key, entry, show),
+        }
+    }
+
+    /// Adds a value that may be in a log too. It stays there if the log is kept.
+    #[inline(never)]
+    fn add_unfiltered(&mut self, key: &[u8], entry: TableEntry<'_>) -> Result<()> {
+        let TableEntry::Wrapped(bytes) = entry else { return self.add(key, entry) };
+        match wrapped::place_of(bytes) {
+            Some((place, value)) if self.keeps(place) => {
+                let pointer = Pointer::to(place, value.content).encode(value.expires_ms);
+                self.add(key, TableEntry::Wrapped(&pointer))
+            }
+            Some(_) => wrapped::without_place(entry, |entry| self.add(key, entry)),
+            None => self.add(key, entry),
+        }
+    }
+
+    /// Whether values stay in a log. In a compressed table they are compressed.
+    fn keeps(&self, place: Place) -> bool {
+        self.compression == Compression::None && self.keeping.contains_key(&place.log)
     }
 
     #[inline(never)]
     fn add_filtered(&mut self, key: &[u8], entry: TableEntry<'_>, show: Show) -> Result<()> {
         let (filter, space) = self.filter.as_ref().expect("there is one");
+        let read;
         let wrapped = match entry {
-            TableEntry::Wrapped(bytes) => Wrapped::read(bytes).expect("it was checked"),
+            TableEntry::Wrapped(bytes) => match (wrapped::place_of(bytes), InTable::read(bytes)) {
+                (Some((_, value)), _) | (None, Some(InTable::Here(value))) => value,
+                (None, Some(InTable::Elsewhere { expires_ms, pointer })) => {
+                    read = self.store.shared.values.read(&pointer)?;
+                    Wrapped { expires_ms, content: &read }
+                }
+                (None, None) => unreachable!("it was checked"),
+            },
             entry => Wrapped { expires_ms: None, content: entry.bytes() },
         };
         let operator = space.operator();
@@ -794,7 +830,7 @@ impl<'s, D: Disk> Output<'s, D> {
                     self.add(key, TableEntry::Wrapped(&new))
                 }
             },
-            _ => self.add(key, entry),
+            _ => self.add_unfiltered(key, entry),
         }
     }
 

@@ -524,11 +524,12 @@ pub(crate) fn open_if_there<D: Disk>(disk: &D, name: Name) -> Result<Option<D::F
     }
 }
 
-/// Puts a table or REMIX that is held into another directory, under the same name. If the two directories
+/// Puts a table, a REMIX or a log that takes no more records, and that is held, into another directory, under the same
+/// name. If the two directories
 /// cannot share the file, for whatever reason, it is copied, and the copy is durable. The name is durable
 /// once the directory is synced.
 pub(crate) fn share<D: Disk>(disk: &D, file: &D::File, name: Name, into: &D) -> Result<()> {
-    assert!(matches!(name.kind, Kind::Table | Kind::Remix), "{name} may still be written to");
+    assert!(matches!(name.kind, Kind::Table | Kind::Remix | Kind::Log), "{name} may still be written to");
     if uninterrupted(|| disk.link(file, name, into)).is_ok() {
         return Ok(());
     }

@@ -241,7 +241,8 @@ impl Disk for Real {
     }
 
     fn link(&self, _held: &Handle, name: Name, into: &Real) -> io::Result<()> {
-        let (name, from, to) = (name.to_string(), self.files.directory(), into.files.directory());
+        let (from, to) = (self.files.directory_of(name.kind), into.files.directory_of(name.kind));
+        let name = name.to_string();
         Ok(rustix::fs::linkat(from, &name, to, &name, AtFlags::empty())?)
     }
 

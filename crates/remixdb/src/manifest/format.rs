@@ -1,9 +1,9 @@
 //! The content of a manifest's records: edits of the state of the store.
 //!
-//! The framing is that of [`record`](crate::record). The header has the version of the format, which is 5, and its
+//! The framing is that of [`record`](crate::record). The header has the version of the format, which is 6, and its
 //! fields are 0. Version 1 has no edits of the kinds 7 and 8, version 2 none of the kind 9, version 3 none of the kind
-//! 10, version 4 none of the kind 11. The first record makes the whole state out of an empty one. Each further record
-//! is a change that takes place as a whole.
+//! 10, version 4 none of the kind 11, version 5 none of the kinds 12 and 13. The first record makes the whole state out
+//! of an empty one. Each further record is a change that takes place as a whole.
 //!
 //! ```text
 //! edit   kind, 1 byte; then, by kind,
@@ -22,6 +22,8 @@
 //!  10 operator     identifier of a keyspace; length of a name, name: its merge operator
 //!  11 ttl          identifier of a keyspace; the time to live of values that are set without one from now on, in
 //!                  milliseconds; 0: they stay
+//!  12 keep         number of a log, and its length in bytes: it is kept for values in it, and was synced
+//!  13 no keep      number of a log that is kept: no entry that counts has a value in it
 //! ```
 //!
 //! Numbers are encoded by [`codec`](crate::codec). A partition ends at the least key of the next one. If the
@@ -52,6 +54,8 @@ pub(crate) enum Edit {
     Compression { space: u32, method: Compression },
     Operator { space: u32, name: String },
     Ttl { space: u32, ms: u64 },
+    Keep { log: u64, bytes: u64 },
+    NoKeep { log: u64 },
 }
 
 impl Edit {
@@ -111,6 +115,15 @@ impl Edit {
                 put_number(out, u64::from(*space));
                 put_number(out, *ms);
             }
+            Edit::Keep { log, bytes } => {
+                out.push(12);
+                put_number(out, *log);
+                put_number(out, *bytes);
+            }
+            Edit::NoKeep { log } => {
+                out.push(13);
+                put_number(out, *log);
+            }
         }
     }
 
@@ -141,6 +154,8 @@ impl Edit {
                 Edit::Operator { space: id(parts)?, name: str::from_utf8(parts.bytes()?).ok()?.to_string() }
             }
             11 => Edit::Ttl { space: id(parts)?, ms: parts.number()? },
+            12 => Edit::Keep { log: parts.number()?, bytes: parts.number()? },
+            13 => Edit::NoKeep { log: parts.number()? },
             _ => return None,
         })
     }
@@ -176,7 +191,14 @@ mod tests {
             while Edit::take(&mut parts).is_some() {}
         }
         assert_eq!(Edit::take(&mut Parts(&[10, 0])), None, "an operator without a name");
-        assert_eq!(Edit::take(&mut Parts(&[11, 0])), None, "a kind of a later version");
+        assert_eq!(Edit::take(&mut Parts(&[14, 0])), None, "a kind of a later version");
+        for (edit, bytes) in
+            [(Edit::Keep { log: 7, bytes: 130 }, &[12, 7, 0x82, 1][..]), (Edit::NoKeep { log: 7 }, &[13, 7])]
+        {
+            let mut out = Vec::new();
+            edit.put(&mut out);
+            assert_eq!((&out[..], Edit::take(&mut Parts(bytes))), (bytes, Some(edit)));
+        }
         let mut bytes = Vec::new();
         Edit::Ttl { space: 3, ms: 5 }.put(&mut bytes);
         assert_eq!(

@@ -60,6 +60,8 @@ pub(crate) struct ManifestState {
     pub(crate) covered: u64,
     /// A log, and the length up to which it was synced; 0 and 0 if that is not stated.
     pub(crate) whole: (u64, u64),
+    /// The logs that are kept for values in them, with their lengths.
+    pub(crate) logs: BTreeMap<u64, u64>,
 }
 
 impl ManifestState {
@@ -99,6 +101,10 @@ impl ManifestState {
             Edit::Operator { space, name } => {
                 return self.operators.insert(space, name).is_none() && self.keyspaces.contains_key(&space);
             }
+            Edit::Keep { log, bytes } => {
+                self.logs.insert(log, bytes);
+            }
+            Edit::NoKeep { log } => return self.logs.remove(&log).is_some(),
         }
         true
     }
@@ -115,6 +121,7 @@ impl ManifestState {
         let covered = (self.covered > 0).then_some(Edit::Covered { sequence: self.covered });
         let (log, end) = self.whole;
         let whole = (log > 0).then_some(Edit::Whole { log, end });
+        let logs = self.logs.iter().map(|(&log, &bytes)| Edit::Keep { log, bytes });
         let partitions = self.partitions.iter().flat_map(|(&space, partitions)| {
             partitions.iter().map(move |(low, files)| Edit::Partition {
                 space,
@@ -130,10 +137,11 @@ impl ManifestState {
             .chain(numbers)
             .chain(covered)
             .chain(whole)
+            .chain(logs)
             .chain(partitions)
     }
 
-    /// All files that the state names, except logs.
+    /// All tables and REMIXes that the state names.
     pub(crate) fn files(&self) -> impl Iterator<Item = Name> {
         self.partitions.values().flat_map(BTreeMap::values).flat_map(|files| files.clone().names())
     }
@@ -382,7 +390,7 @@ pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Option<(ManifestStat
         return Ok(None);
     }
     let mut state = None;
-    let records = record::replay(disk, &file, name, record::HEADER as u64, |at, body| {
+    let records = record::replay(disk, &file, name, record::HEADER as u64, |at, _, body| {
         let malformed = || disk::damaged(name, at, "a record with a valid checksum is malformed");
         let state = state.get_or_insert_with(ManifestState::default);
         let mut parts = Parts(body);

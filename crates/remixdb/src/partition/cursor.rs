@@ -123,7 +123,7 @@ impl<D: Disk> LayerCursor<D> {
         };
         let walks = Walks { all: walked.clone(), own: 0 };
         // Which entries of several tables have expired, their order does not say.
-        let is_mixed = show == Show::Live && tables.iter().any(|table| table.has_wrapped());
+        let is_mixed = show == Show::Live && tables.iter().any(|table| table.may_expire());
         let flags = if is_mixed { MIXED } else { 0 };
         LayerCursor { over, run: 0, ordinal: 0, flags, now_ms, show, gone: 0, walks }
     }
@@ -325,7 +325,7 @@ impl<D: Disk> LayerCursor<D> {
     fn is_gone(&mut self) -> Result<bool> {
         let (ordinal, now_ms) = (self.ordinal, self.now_ms);
         let table = self.table();
-        Ok(table.table().has_wrapped() && table.is_gone(ordinal, now_ms)?)
+        Ok(table.table().may_expire() && table.is_gone(ordinal, now_ms)?)
     }
 
     /// Sets the time at which it reads, before it is placed again.

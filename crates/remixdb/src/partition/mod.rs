@@ -32,6 +32,7 @@ use crate::disk::{self, Disk, Name};
 use crate::manifest::Files;
 use crate::remix::{self, Remix, RunEntry, Show};
 use crate::table::{Expiries, Table, TableCursor};
+use crate::wrapped::Pointer;
 use cursor::LayerCursor;
 use forrest_base::lock;
 use forrest_engine::{Compression, Error, ErrorKind, Result};
@@ -47,8 +48,8 @@ pub(crate) struct Partition<D: Disk> {
     tables: Vec<Arc<Table<D>>>,
     /// Those that are lost, from the oldest on.
     lost: Vec<Lost>,
-    /// Whether a table has wrapped values.
-    has_wrapped: bool,
+    /// Whether a table has values that expire.
+    may_expire: bool,
     /// Set when damage was met.
     damage: OnceLock<Damage>,
     /// Set at the first scan, or earlier.
@@ -140,8 +141,8 @@ impl<D: Disk> Partition<D> {
     ) -> Partition<D> {
         let (damage, known, replaced) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let (walked, is_file_bad) = (Arc::default(), AtomicBool::new(false));
-        let has_wrapped = tables.iter().any(|table| table.has_wrapped());
-        Partition { low, tables, lost, has_wrapped, damage, known, replaced, source, walked, is_file_bad }
+        let may_expire = tables.iter().any(|table| table.may_expire());
+        Partition { low, tables, lost, may_expire, damage, known, replaced, source, walked, is_file_bad }
     }
 
     /// The partition with other tables after the first ones, which are damaged. Of its REMIX file, if it is still of
@@ -168,12 +169,13 @@ impl<D: Disk> Partition<D> {
         files: &Files,
         opened: impl Fn(u64) -> Option<Arc<Table<D>>>,
     ) -> Result<Partition<D>> {
-        let Shared { disk, cache, .. } = &**shared;
+        let Shared { disk, cache, values, .. } = &**shared;
         let (mut tables, mut lost) = (Vec::new(), Vec::new());
         for &number in &files.tables {
             let table = match opened(number) {
                 Some(table) => Ok(table),
-                None => Table::open_named(disk.clone(), Name::table(number), cache).map(Arc::new),
+                None => Table::open_named(disk.clone(), Name::table(number), cache)
+                    .map(|table| Arc::new(table.with_values(values))),
             };
             match table {
                 Ok(table) => tables.push(table),
@@ -277,7 +279,7 @@ impl<D: Disk> Partition<D> {
 
     fn read_order(&self, source: &Source<D>, check: &dyn Fn() -> Result<()>) -> Result<Known> {
         let Source { shared, number, .. } = source;
-        let Shared { disk, cache, memory, tags } = &**shared;
+        let Shared { disk, cache, memory, tags, .. } = &**shared;
         if *number == 0 {
             let remix = order(None, &self.tables, *tags, check)?;
             return Ok(Known { base: None, remix, stored: None });
@@ -440,6 +442,22 @@ impl<D: Disk> Partition<D> {
         self.tables.iter().map(|table| table.file_bytes()).sum()
     }
 
+    /// Bytes of the values of all tables that are in logs.
+    pub(crate) fn large_bytes(&self) -> u64 {
+        self.tables.iter().map(|table| table.large_bytes()).sum()
+    }
+
+    /// The share of these that the keys take which are there; all of them if that is not known.
+    pub(crate) fn live_large_bytes(&self) -> u64 {
+        let bytes = self.large_bytes();
+        match self.entries() {
+            Some((all, live)) if all > 0 && self.lost.is_empty() => {
+                (u128::from(bytes) * u128::from(live) / u128::from(all)) as u64
+            }
+            _ => bytes,
+        }
+    }
+
     /// Bytes that these files would have if they were not compressed.
     pub(crate) fn plain_bytes(&self) -> u64 {
         self.tables.iter().map(|table| table.plain_bytes()).sum()
@@ -539,6 +557,28 @@ impl<D: Disk> Partition<D> {
         Ok(expires_ms.is_none_or(|expires_ms| expires_ms > now_ms).then_some(expires_ms))
     }
 
+    /// Where the value of a key is, if that is in a log, and when it expires.
+    pub(crate) fn pointer(&self, key: &[u8]) -> Result<Option<(Pointer, Option<u64>)>> {
+        match self.newest(self.find(key), key)? {
+            Some((mut cursor, entry)) if !entry.tombstone => cursor.pointer(entry.ordinal),
+            _ => Ok(None),
+        }
+    }
+
+    /// Reads all values that are in logs, of the keys that are there.
+    pub(crate) fn verify_values(&self) -> Result<()> {
+        if self.large_bytes() == 0 {
+            return Ok(());
+        }
+        let mut cursor = self.cursor(false, 0)?;
+        let mut is_there = cursor.first()?;
+        while is_there {
+            cursor.show(|_, value| value.with(|_| ()))?;
+            is_there = cursor.next()?;
+        }
+        Ok(())
+    }
+
     /// The newest version of a key.
     #[inline(always)]
     fn newest(&self, at: Whereabouts, key: &[u8]) -> Result<Option<At<'_, D>>> {
@@ -608,7 +648,7 @@ impl<D: Disk> Partition<D> {
     pub(crate) fn approximate(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<(u64, u64)> {
         if from.is_none() && to.is_none() {
             let keys = self.entries().map_or_else(|| self.keys_about(), |(_, live)| live);
-            return Ok((keys, self.file_bytes()));
+            return Ok((keys, self.file_bytes() + self.large_bytes()));
         }
         let first = from.map_or_else(|| Ok(vec![0; self.tables.len()]), |key| self.ranks(key))?;
         let ends = || Ok(self.tables.iter().map(|table| table.entries()).collect());
@@ -656,9 +696,9 @@ impl<D: Disk> Partition<D> {
         self.tables.iter().filter_map(|table| table.expiries())
     }
 
-    /// Whether a table has wrapped values.
-    pub(crate) fn has_wrapped(&self) -> bool {
-        self.has_wrapped
+    /// Whether a table has values that expire.
+    pub(crate) fn may_expire(&self) -> bool {
+        self.may_expire
     }
 
     /// A cursor over the keys that are there at a time, not placed yet. With `keys_only`, it announces no values to the

@@ -10,6 +10,7 @@ use crate::gauge::Share;
 use crate::memory::Memory;
 use crate::remix::{self, Remix, Run};
 use crate::table::Table;
+use crate::values::Values;
 use forrest_engine::Result;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub(crate) struct Shared<D: Disk> {
     pub(crate) disk: Arc<D>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) memory: Arc<Memory>,
+    /// The values that are in logs.
+    pub(crate) values: Arc<Values<D>>,
     /// Whether a REMIX gets tags if there is no file.
     pub(crate) tags: bool,
 }

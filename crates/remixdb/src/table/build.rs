@@ -16,7 +16,7 @@ use crate::key::common_prefix;
 use crate::page;
 use crate::rate::{Free, Spend};
 use crate::room;
-use crate::wrapped::Wrapped;
+use crate::wrapped::InTable;
 use forrest_engine::{Compression, Error, ErrorKind, Result};
 use forrest_engine::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use forrest_machine::pages::Array;
@@ -134,11 +134,12 @@ impl<D: Deref<Target: Disk + Sized>> Paged<'_, D> {
 
     /// Puts the footer at the end of the last page, and makes the whole file durable.
     fn finish(&mut self, mut footer: Footer) -> Result<u64> {
-        if self.pages == 0 && self.in_page <= page::PAYLOAD - FOOTER {
+        let has_large = footer.large > 0;
+        if self.pages == 0 && self.in_page <= page::PAYLOAD - Footer::bytes(false, has_large) {
             // One page.
             self.packer = None;
         }
-        let tail = Footer::bytes(self.packer.is_some());
+        let tail = Footer::bytes(self.packer.is_some(), has_large);
         if self.in_page > page::PAYLOAD - tail {
             self.zeros_to((self.pages + 1) * page::PAYLOAD as u64)?;
         }
@@ -150,7 +151,7 @@ impl<D: Deref<Target: Disk + Sized>> Paged<'_, D> {
             self.write.bytes.extend_from_slice(&last);
         }
         footer.file_pages = (self.file_offset() - self.in_page as u64) / page::BYTES as u64 + 1;
-        self.write.bytes.extend_from_slice(&footer.encode_packing());
+        self.write.bytes.extend_from_slice(&footer.encode_before());
         self.write.bytes.extend_from_slice(&footer.encode(self.name));
         self.seal((footer.file_pages - 1) | page::LAST);
         self.flush(true)?;
@@ -177,6 +178,10 @@ pub(crate) struct Builder<'r, D: Deref<Target: Disk + Sized>> {
     tombstones: u32,
     /// Wrapped values among the entries.
     wrapped: u32,
+    /// Those of them that expire.
+    expiring: u32,
+    /// Bytes of the values that are in logs.
+    large: u64,
     /// The earliest and the latest expiry.
     expiries: [u64; 2],
     /// Total bytes of values.
@@ -228,6 +233,8 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
             entries: 0,
             tombstones: 0,
             wrapped: 0,
+            expiring: 0,
+            large: 0,
             expiries: [0, 0],
             values: 0,
             values_before: 0,
@@ -300,7 +307,7 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
         self.tombstones += u32::from(kind == block::Kind::Tombstone);
         if let TableEntry::Wrapped(bytes) = entry {
             self.wrapped += 1;
-            self.note_expiry(bytes);
+            self.note_wrapped(bytes);
         }
         self.values += value.len() as u64;
         self.out.put(value)?;
@@ -311,8 +318,13 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
     }
 
     #[cold]
-    fn note_expiry(&mut self, bytes: &[u8]) {
-        let Some(ms) = Wrapped::read(bytes).and_then(|wrapped| wrapped.expires_ms) else { return };
+    fn note_wrapped(&mut self, bytes: &[u8]) {
+        let stored = InTable::read(bytes);
+        if let Some(InTable::Elsewhere { pointer, .. }) = stored {
+            self.large += pointer.len;
+        }
+        let Some(ms) = stored.and_then(|stored| stored.expires_ms()) else { return };
+        self.expiring += 1;
         let [first, last] = &mut self.expiries;
         *first = if *first == 0 { ms } else { ms.min(*first) };
         *last = ms.max(*last);
@@ -388,6 +400,8 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
             expiries: self.expiries,
             tagged: self.tags.is_some(),
             wrapped: self.wrapped,
+            expiring: self.expiring,
+            large: self.large,
         })?;
         Ok(Built {
             number: self.out.name.number,

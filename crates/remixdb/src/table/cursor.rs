@@ -8,7 +8,7 @@ use super::{CACHED_PAGES_MAX, Table, WALK_PAGES_MAX};
 use crate::cache::PageRef;
 use crate::disk::{self, Disk};
 use crate::page;
-use crate::wrapped::{self, Wrapped};
+use crate::wrapped::{self, InTable, Pointer};
 use forrest_engine::Value;
 use forrest_engine::{Error, Result};
 use forrest_machine::prefetch;
@@ -29,6 +29,26 @@ enum Part {
     First,
     /// It began in a page before.
     Later,
+}
+
+/// What is seen of a wrapped value.
+enum Seen<R, F> {
+    Gone,
+    Here(R),
+    /// It is yet to be read.
+    Elsewhere(Pointer, F),
+}
+
+/// What a wrapped value has before its content, or in place of it.
+struct Head {
+    expires_ms: Option<u64>,
+    pointer: Option<Pointer>,
+}
+
+impl Head {
+    fn has_expired(&self, now_ms: u64) -> bool {
+        self.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
+    }
 }
 
 /// Reads a table. It keeps the last key block and the page of the last value, so that entries in order are
@@ -381,7 +401,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         Ok(match self.kind(ordinal)? {
             Kind::Value => false,
             Kind::Tombstone => true,
-            Kind::Wrapped => self.seen(ordinal, || now_ms, |_| ())?.is_none(),
+            Kind::Wrapped => self.table.may_expire() && self.stored(ordinal)?.has_expired(now_ms),
         })
     }
 
@@ -414,7 +434,8 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     pub(crate) fn bytes_between(&mut self, from: u32, to: u32) -> Result<u64> {
         let (from, to) = (self.bytes_before(from)?, self.bytes_before(to)?);
         let all = (self.table.footer.values + self.table.footer.keys.bytes).max(1);
-        let part = u128::from(to.saturating_sub(from)) * u128::from(self.table.file_bytes());
+        let bytes = self.table.file_bytes() + self.table.large_bytes();
+        let part = u128::from(to.saturating_sub(from)) * u128::from(bytes);
         Ok((part / u128::from(all)) as u64)
     }
 
@@ -568,9 +589,58 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         }
         let offset = place.start;
         let seen = self.bytes_with(place, |bytes| {
-            Wrapped::read(bytes).map(|wrapped| wrapped.value(now_ms()).map(see))
+            let stored = InTable::read(bytes)?;
+            if stored.has_expired(now_ms()) {
+                return Some(Seen::Gone);
+            }
+            Some(match stored {
+                InTable::Here(wrapped) => Seen::Here(see(wrapped.content)),
+                InTable::Elsewhere { pointer, .. } => Seen::Elsewhere(pointer, see),
+            })
         })?;
-        seen.ok_or_else(|| self.table.damaged(offset, wrapped::FLAW))
+        match seen.ok_or_else(|| self.table.damaged(offset, wrapped::FLAW))? {
+            Seen::Gone => Ok(None),
+            Seen::Here(seen) => Ok(Some(seen)),
+            Seen::Elsewhere(pointer, see) => Ok(Some(see(&self.table.large(&pointer)?))),
+        }
+    }
+
+    /// The header of a wrapped value, with where the content is if that is in a log. REQUIRES: the entry is one.
+    fn stored(&mut self, ordinal: u32) -> Result<Head> {
+        let place = self.value_place(ordinal)?;
+        let offset = place.start;
+        let read = self.bytes_with(place, |bytes| {
+            let stored = InTable::read(bytes)?;
+            let pointer = match stored {
+                InTable::Here(_) => None,
+                InTable::Elsewhere { pointer, .. } => Some(pointer),
+            };
+            Some(Head { expires_ms: stored.expires_ms(), pointer })
+        })?;
+        read.ok_or_else(|| self.table.damaged(offset, wrapped::FLAW))
+    }
+
+    /// Where the content of the entry is, and when it expires; `None` if it is not in a log.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    pub(crate) fn pointer(&mut self, ordinal: u32) -> Result<Option<(Pointer, Option<u64>)>> {
+        if self.table.large_bytes() == 0 || self.kind(ordinal)? != Kind::Wrapped {
+            return Ok(None);
+        }
+        let Head { expires_ms, pointer } = self.stored(ordinal)?;
+        Ok(pointer.map(|pointer| (pointer, expires_ms)))
+    }
+
+    /// Replaces `out` by the content of a wrapped value, and returns when that expires. REQUIRES: the entry is one.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    pub(crate) fn content_into(&mut self, ordinal: u32, out: &mut Vec<u8>) -> Result<Option<u64>> {
+        let expires_ms = self.stored(ordinal)?.expires_ms;
+        out.clear();
+        self.value_with(ordinal, |content| out.extend_from_slice(content))?;
+        Ok(expires_ms)
     }
 
     /// The same for a value that has not expired at the time at which the caller reads.
@@ -591,10 +661,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         if !self.table.has_wrapped() || self.kind(ordinal)? != Kind::Wrapped {
             return Ok(None);
         }
-        let place = self.value_place(ordinal)?;
-        let offset = place.start;
-        let read = self.bytes_with(place, |bytes| Wrapped::read(bytes).map(|wrapped| wrapped.expires_ms))?;
-        read.ok_or_else(|| self.table.damaged(offset, wrapped::FLAW))
+        Ok(self.stored(ordinal)?.expires_ms)
     }
 
     /// Passes the bytes of an extent of the values to `see`.

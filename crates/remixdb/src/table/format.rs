@@ -33,9 +33,12 @@
 //!          40  values: bytes, 8                 108  wrapped values among the entries, 4
 //!          48  keys: offset of the first, 8     112  made with: keys to a block, 4: 64
 //!          56  keys: bytes, 8                   116  made with: bytes to a page, 4: 4096
-//!                                              120  features, 8: 1 if it has tags, 2 if it has wrapped values;
-//!                                                    other bits are a later version's
+//!                                              120  features, 8: 1 if it has tags, 2 if it has wrapped values,
+//!                                                    4 if some of these are in logs; other bits are a later version's
 //! ```
+//!
+//! If values are in logs ([`wrapped`](crate::wrapped)), 16 bytes before the footer are the bytes that these have there,
+//! 8, the number of all values that expire, 4, and zeros.
 //!
 //! An expiry is the time in milliseconds since 1970, or 2^48 - 1 if that is more; both are 0 if no value expires.
 //!
@@ -55,7 +58,8 @@
 //! last    the last page of the table, sealed as the last one of the file
 //! ```
 //!
-//! The footer has the number of pages of the file, and before it are 32 bytes more:
+//! The footer has the number of pages of the file, and before it, and before the 16 bytes of a table whose values are
+//! in logs, are 32 bytes more:
 //!
 //! ```text
 //!   0  method, 4: 1 LZ4 (a block without its length), 2 Zstandard (a frame)
@@ -112,6 +116,8 @@ pub(super) const TAG_BYTES: usize = 2;
 pub(super) const FOOTER: usize = 128;
 /// Bytes before the footer of a packed table.
 pub(super) const PACKING: usize = 32;
+/// Bytes before the footer of a table that has values in logs.
+pub(super) const LARGE: usize = 16;
 /// Pages of a chunk of a packed table; the last may have fewer.
 pub(super) const CHUNK_PAGES: u64 = 4;
 /// The least length of a chunk in the file.
@@ -125,7 +131,9 @@ pub(super) const ALIGN: u64 = 8;
 const TAGGED: u64 = 1;
 /// That of a table that has wrapped values.
 const WRAPPED: u64 = 2;
-const FEATURES: u64 = TAGGED | WRAPPED;
+/// That of a table of which some values are in logs.
+const IN_LOGS: u64 = 4;
+const FEATURES: u64 = TAGGED | WRAPPED | IN_LOGS;
 /// The greatest expiry in a footer, which stands for all later ones.
 const EXPIRY_MOST: u64 = (1 << 48) - 1;
 
@@ -211,6 +219,10 @@ pub(super) struct Footer {
     pub(super) expiries: [u64; 2],
     /// Wrapped values among the entries.
     pub(super) wrapped: u32,
+    /// Values that expire among those.
+    pub(super) expiring: u32,
+    /// Bytes of the values that are in logs; 0 if there are none.
+    pub(super) large: u64,
     /// Whether it has tags.
     pub(super) tagged: bool,
 }
@@ -227,12 +239,12 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 impl Footer {
     /// The bytes at the end of a page, for a footer of this kind: with those before it.
-    pub(super) fn bytes(is_packed: bool) -> usize {
-        if is_packed { PACKING + FOOTER } else { FOOTER }
+    pub(super) fn bytes(is_packed: bool, has_large: bool) -> usize {
+        FOOTER + if is_packed { PACKING } else { 0 } + if has_large { LARGE } else { 0 }
     }
 
-    /// The bytes before the footer; none if the table is not packed.
-    pub(super) fn encode_packing(&self) -> Vec<u8> {
+    /// The bytes before the footer; none if the table is not packed and has no values in logs.
+    pub(super) fn encode_before(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         if let Some(packing) = self.packing {
             bytes.extend(u32::from(compression::number(packing.method)).to_le_bytes());
@@ -240,6 +252,11 @@ impl Footer {
             bytes.extend(self.pages.to_le_bytes());
             bytes.extend(packing.bytes.to_le_bytes());
             bytes.resize(PACKING, 0);
+        }
+        if self.large > 0 {
+            bytes.extend(self.large.to_le_bytes());
+            bytes.extend(self.expiring.to_le_bytes());
+            bytes.extend([0; 4]);
         }
         bytes
     }
@@ -270,7 +287,7 @@ impl Footer {
             (64, self.index.offset),
             (72, self.index.bytes),
             (80, self.bounds),
-            (120, if self.tagged { TAGGED } else { 0 } | if self.wrapped > 0 { WRAPPED } else { 0 }),
+            (120, self.features()),
         ];
         for (at, word) in words {
             bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
@@ -279,6 +296,11 @@ impl Footer {
             bytes[at..at + 6].copy_from_slice(&ms.min(EXPIRY_MOST).to_le_bytes()[..6]);
         }
         bytes
+    }
+
+    fn features(&self) -> u64 {
+        let some = [(self.tagged, TAGGED), (self.wrapped > 0, WRAPPED), (self.large > 0, IN_LOGS)];
+        some.iter().filter(|(has, _)| *has).map(|(_, feature)| feature).sum()
     }
 
     /// The footer of a file of `pages` pages, from the payload of its last page. Its offsets and lengths are
@@ -320,7 +342,15 @@ impl Footer {
                 &format!("the footer states {} pages, the file has {pages}", u64_at(bytes, 32)),
             );
         }
-        let before = &payload[..page::PAYLOAD - FOOTER];
+        let mut before = &payload[..page::PAYLOAD - FOOTER];
+        let (mut large, mut expiring) = (0, u32_at(bytes, 108));
+        if u64_at(bytes, 120) & IN_LOGS != 0 {
+            let (rest, sizes) = before.split_at(before.len() - LARGE);
+            (before, large, expiring) = (rest, u64_at(sizes, 0), u32_at(sizes, 8));
+            if large == 0 || expiring > u32_at(bytes, 108) || u32_at(sizes, 12) != 0 {
+                return refuse(120, "a size of the values in logs that cannot be that of a table");
+            }
+        }
         let packed = (version == PACKED_VERSION).then(|| decode_packing(name, before)).transpose()?;
         let footer = Footer {
             entries: u32_at(bytes, 12),
@@ -337,10 +367,12 @@ impl Footer {
             greatest: u32_at(bytes, 92),
             expiries: [u64_at(bytes, 96) & EXPIRY_MOST, u64_at(bytes, 100) >> 16].map(expiry),
             wrapped: u32_at(bytes, 108),
+            expiring,
+            large,
             tagged: u64_at(bytes, 120) & TAGGED != 0,
         };
         let has_wrapped = u64_at(bytes, 120) & WRAPPED != 0;
-        if footer.fits() && has_wrapped == (footer.wrapped > 0) {
+        if footer.fits() && has_wrapped == (footer.wrapped > 0) && (has_wrapped || large == 0) {
             Ok(footer)
         } else {
             refuse(12, "counts and sections that cannot be those of a table")
@@ -374,7 +406,7 @@ impl Footer {
         self.values <= self.keys.offset
             && keys_end <= self.index.offset
             && rest == self.bounds
-            && bounds_end <= room.saturating_sub(Footer::bytes(self.packing.is_some()) as u64)
+            && bounds_end <= room.saturating_sub(Footer::bytes(self.packing.is_some(), self.large > 0) as u64)
             && self.keys.offset.is_multiple_of(ALIGN)
             && self.index.offset.is_multiple_of(ALIGN)
             && self.blocks == self.entries.div_ceil(BLOCK_KEYS)

@@ -48,6 +48,8 @@ use crate::disk::{self, Disk, Name};
 use crate::gauge::Share;
 use crate::page;
 use crate::room;
+use crate::values::Values;
+use crate::wrapped::Pointer;
 use ahead::Habit;
 use format::{CHUNK_PAGES, Footer, Packing, Span};
 use forrest_engine::{Compression, ErrorKind, Result};
@@ -97,6 +99,8 @@ pub(crate) struct Table<D: Disk> {
     /// Read at the first lookup by the index, if there is memory for them.
     tags: OnceLock<Tags>,
     habit: Habit,
+    /// Where the values are that are in logs; `None` if they are not read.
+    values: Option<Arc<Values<D>>>,
     /// What it counts for without its pages and their slots.
     share: Share,
 }
@@ -149,6 +153,7 @@ impl<D: Disk> Table<D> {
             map: OnceLock::new(),
             tags: OnceLock::new(),
             habit: Habit::new(),
+            values: None,
             share: cache.indexes().take(0),
         };
         let mut bounds = vec![0; (footer.least + footer.greatest) as usize];
@@ -163,6 +168,12 @@ impl<D: Disk> Table<D> {
         (table.least, table.greatest) = (least.into(), greatest.into());
         table.share.set(table.own_bytes());
         Ok(table)
+    }
+
+    /// The same with the values that are in logs.
+    pub(crate) fn with_values(mut self, values: &Arc<Values<D>>) -> Table<D> {
+        self.values = Some(values.clone());
+        self
     }
 
     /// Reads the index, without which nothing can be found.
@@ -191,13 +202,23 @@ impl<D: Disk> Table<D> {
 
     /// The expiries of its values; `None` if none expires.
     pub(crate) fn expiries(&self) -> Option<Expiries> {
-        let Footer { wrapped: values, expiries: [first_ms, last_ms], .. } = self.footer;
+        let Footer { expiring: values, expiries: [first_ms, last_ms], .. } = self.footer;
         (first_ms > 0).then_some(Expiries { values, first_ms, last_ms })
     }
 
     /// Whether it has wrapped values.
     pub(crate) fn has_wrapped(&self) -> bool {
         self.footer.wrapped > 0
+    }
+
+    /// Whether it has values that expire.
+    pub(crate) fn may_expire(&self) -> bool {
+        self.footer.expiries[0] > 0
+    }
+
+    /// Bytes of its values that are in logs.
+    pub(crate) fn large_bytes(&self) -> u64 {
+        self.footer.large
     }
 
     pub(crate) fn file_bytes(&self) -> u64 {
@@ -663,6 +684,17 @@ impl<D: Disk> Table<D> {
             self.read_last(&mut into[last..])?;
         }
         Ok(())
+    }
+}
+
+impl<D: Disk> Table<D> {
+    /// Reads a value that is in a log.
+    #[cold]
+    fn large(&self, pointer: &Pointer) -> Result<Vec<u8>> {
+        match &self.values {
+            Some(values) => values.read(pointer),
+            None => Err(disk::damaged(self.name, 0, "a value is in a log, and only a store reads that")),
+        }
     }
 }
 

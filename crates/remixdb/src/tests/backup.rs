@@ -78,7 +78,7 @@ fn made(seed: u64, count: usize, each: usize) -> Made {
 
 /// Each backup is the store at its moment, and stays so when the store goes on, and when it is lost.
 #[test]
-fn a_backup_is_the_store_at_that_moment() {
+pub(super) fn a_backup_is_the_store_at_that_moment() {
     for seed in seeds(4, 24) {
         let Made { options, disk, world, state, into, backups } = made(seed, 80, 10);
         drop((world, disk));

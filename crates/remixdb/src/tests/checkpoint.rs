@@ -56,7 +56,7 @@ fn check(disk: &Simulated, options: &Options, expected: &Content, what: &str) {
 /// It has everything that is in the store, including what is in memory only. The two stores are independent
 /// from then on.
 #[test]
-fn a_checkpoint_is_the_store_at_that_moment() {
+pub(super) fn a_checkpoint_is_the_store_at_that_moment() {
     for seed in seeds(3, 12) {
         let options = options_of(seed, DURABILITIES[(seed % 3) as usize]);
         let disk = Simulated::new();

@@ -16,6 +16,7 @@ mod expiry;
 mod faults;
 mod forged;
 mod ingest;
+mod large;
 mod log_directory;
 mod lost;
 mod metrics;

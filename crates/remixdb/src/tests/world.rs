@@ -9,13 +9,14 @@ use crate::disk::Sealed;
 use crate::disk::simulated::Simulated;
 use crate::ingest::Ingest;
 use forrest_base::random::Random;
+use forrest_engine::options::LARGE_VALUES_LEAST;
 use forrest_engine::{
     Compression, Durability, EncryptionKey, Expires, Filled, Ingest as _, Op, Options, Pages, Result,
     View as _,
 };
 use forrest_index::Direction;
 use forrest_testing::{number, sized};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -71,6 +72,8 @@ pub(super) fn lengths(quick: usize, full: usize) -> usize {
 
 thread_local! {
     static KEY: RefCell<Option<EncryptionKey>> = const { RefCell::new(None) };
+    /// Whether this thread's stores leave values in the log, and its work has such values.
+    static LARGE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs a gate on encrypted stores.
@@ -79,6 +82,14 @@ pub(super) fn encrypted<R>(run: impl FnOnce() -> R) -> R {
     KEY.set(Some(EncryptionKey::from_bytes([0x5A; 32])));
     let result = run();
     KEY.set(None);
+    result
+}
+
+/// Runs a gate on stores that leave values in the log.
+pub(super) fn with_large<R>(run: impl FnOnce() -> R) -> R {
+    LARGE.set(true);
+    let result = run();
+    LARGE.set(false);
     result
 }
 
@@ -94,13 +105,16 @@ pub(super) fn options(durability: Durability) -> Options {
         table_bytes: 1 << 10,
         workers: Some(3),
         encryption_key: KEY.with_borrow(Clone::clone),
+        large_values: if LARGE.get() { LARGE_VALUES_LEAST } else { 0 },
         ..Options::default()
     }
 }
 
 /// The same; with each second seed, memory is so short that all orders over tables stay in their files.
 pub(super) fn options_of(seed: u64, durability: Durability) -> Options {
-    Options { memory_bytes: (seed % 2 == 1).then_some(4096), ..options(durability) }
+    // Batches have to fit.
+    let least = if LARGE.get() { 16 << 10 } else { 4096 };
+    Options { memory_bytes: (seed % 2 == 1).then_some(least), ..options(durability) }
 }
 
 fn key(number: u8) -> Vec<u8> {
@@ -183,7 +197,11 @@ pub(super) fn steps(seed: u64, count: usize) -> Vec<Step> {
     let mut random = Random(seed);
     let space = |random: &mut Random| if random.below(4) == 0 { "other" } else { "default" };
     let key = |random: &mut Random| random.below(12) as u8;
-    let len = |random: &mut Random| if random.below(8) == 0 { 300 } else { random.below(40) as usize };
+    let len = |random: &mut Random| match random.below(8) {
+        0 => 300,
+        1..4 if LARGE.get() => LARGE_VALUES_LEAST + random.below(200) as usize,
+        _ => random.below(40) as usize,
+    };
     (0..count)
         .map(|_| match random.below(24) {
             0..8 => Step::Set(space(&mut random), key(&mut random), len(&mut random)),
@@ -242,7 +260,8 @@ fn wide_step(random: &mut Random) -> Step {
     match random.below(16) {
         0..3 => {
             let from = random.below(30) as u8;
-            Step::Batch((from..from + 90).map(|number| ("default", number, Some(6))).collect())
+            let len = if LARGE.get() { LARGE_VALUES_LEAST } else { 6 };
+            Step::Batch((from..from + 90).map(|number| ("default", number, Some(len))).collect())
         }
         3 => Step::Replace("default", random.below(12) as u8, 30 + random.below(60) as u8),
         4..6 => Step::DeleteRange("default", random.below(12) as u8, 30 + random.below(60) as u8),

@@ -21,9 +21,13 @@
 //!      0 time   milliseconds since 1970: the log was begun then
 //!      1 batch  a number: so many changes that follow are one batch
 //!      2 name   keyspace, length of the name, name: the keyspace is called so
+//!      3 moved  a number: so many changes that follow give keys the values that they have. They take sequence numbers,
+//!               and are no changes of the stream
 //!   7 ingest    0 or 1, length of a key, key, length of another one, the other: pairs with keys between these are
 //!               going to be added past the log (0), or were added (1)
 //! ```
+//!
+//! The note 3 is only in stores whose manifest has a version that keeps logs for values, which older releases refuse.
 //!
 //! Numbers are encoded by [`codec`](crate::codec). A note takes no sequence number. The header has the version of the
 //! format: 4, or 5 if the store keeps history. Only logs of version 5 have the kinds 6 and 7, which a recovery needs
@@ -63,6 +67,7 @@ pub(crate) enum Note<'b> {
     Time { ms: u64 },
     Batch { count: u64 },
     Name { space: u32, name: &'b str },
+    Moved { count: u64 },
 }
 
 const WRAPPED: u64 = 0;
@@ -77,6 +82,7 @@ const INGEST: u64 = 7;
 const TIME: u32 = 0;
 const BATCH: u32 = 1;
 const NAME: u32 = 2;
+const MOVED: u32 = 3;
 /// The bits of a number that hold the kind.
 const KIND: u32 = 3;
 
@@ -105,6 +111,7 @@ impl<'b> Change<'b> {
             Change::Note(Note::Time { .. }) => (NOTE, TIME),
             Change::Note(Note::Batch { .. }) => (NOTE, BATCH),
             Change::Note(Note::Name { .. }) => (NOTE, NAME),
+            Change::Note(Note::Moved { .. }) => (NOTE, MOVED),
         };
         put_number(out, u64::from(space) << KIND | kind);
         match *self {
@@ -127,9 +134,9 @@ impl<'b> Change<'b> {
                 put_bytes(out, first);
                 put_bytes(out, last);
             }
-            Change::Note(Note::Time { ms: number } | Note::Batch { count: number }) => {
-                put_number(out, number)
-            }
+            Change::Note(
+                Note::Time { ms: number } | Note::Batch { count: number } | Note::Moved { count: number },
+            ) => put_number(out, number),
             Change::Note(Note::Name { space, name }) => {
                 put_number(out, space.into());
                 put_bytes(out, name.as_bytes());
@@ -168,6 +175,7 @@ impl<'b> Change<'b> {
             NOTE => Change::Note(match space {
                 TIME => Note::Time { ms: parts.number()? },
                 BATCH => Note::Batch { count: parts.number()? },
+                MOVED => Note::Moved { count: parts.number()? },
                 NAME => Note::Name {
                     space: parts.number()?.try_into().ok()?,
                     name: str::from_utf8(parts.bytes()?).ok()?,
@@ -223,6 +231,8 @@ mod tests {
             let mut parts = Parts(&bytes[..end]);
             while Change::take(&mut parts).is_some() {}
         }
-        assert_eq!(Change::take(&mut Parts(&[0x1E, 0])), None, "a note of a later version");
+        let moved = Change::Note(Note::Moved { count: 5 });
+        assert_eq!(Change::take(&mut Parts(&[0x1E, 5])), Some(moved));
+        assert_eq!(Change::take(&mut Parts(&[0x26, 0])), None, "a note of a later version");
     }
 }

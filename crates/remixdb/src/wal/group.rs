@@ -224,6 +224,12 @@ impl<V: Device> Group<V> {
     /// meanwhile.
     #[inline]
     pub(crate) fn queue(&self, count: u64, put: impl FnOnce(&mut Vec<u8>)) {
+        self.queue_placed(count, |out, _, _| put(out));
+    }
+
+    /// The same; `put` also gets the file that the changes go to, and the offset there of the first byte of the buffer.
+    #[inline]
+    pub(crate) fn queue_placed(&self, count: u64, put: impl FnOnce(&mut Vec<u8>, &V::File, u64)) {
         let mut queue = lock(&self.queue);
         let Queue { bytes, offset, stated, file, .. } = &mut *queue;
         if bytes.is_empty() {
@@ -233,7 +239,7 @@ impl<V: Device> Group<V> {
             self.device.begin(bytes, *offset, states.then_some(synced));
             *stated = synced;
         }
-        put(bytes);
+        put(bytes, &file.file, *offset);
         queue.last += count;
     }
 

@@ -29,6 +29,7 @@ use forrest_base::lock;
 use forrest_engine::Durability;
 use forrest_engine::{Error, ErrorKind, Result, Work};
 use group::{Device, Ended, Group};
+use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -70,6 +71,8 @@ pub(crate) struct Log<D: Disk> {
     /// What was read, and is not stated to be synced: files, and places in them. A log whose end is not known yet ends
     /// at `u64::MAX`.
     unproven: Mutex<Vec<(Name, Range<u64>)>>,
+    /// Where the logs have ended that take no more records, and may be needed.
+    ended: Mutex<BTreeMap<u64, u64>>,
     /// The file of the next log, if it was made ahead.
     spare: Mutex<Option<LogFile<D>>>,
     /// Held by the thread that makes it.
@@ -118,6 +121,12 @@ pub(crate) struct LogFile<D: Disk> {
     file: Arc<D::File>,
     /// Bytes for which it had space when it was begun.
     reserved: u64,
+}
+
+impl<D: Disk> LogFile<D> {
+    pub(crate) fn number(&self) -> u64 {
+        self.name.number
+    }
 }
 
 impl<D: Disk> Device for Logs<D> {
@@ -214,6 +223,7 @@ impl<D: Disk> Log<D> {
             is_settled: AtomicBool::new(true),
             manifest: None,
             unproven: Mutex::default(),
+            ended: Mutex::default(),
             spare: Mutex::default(),
             preparing: Mutex::default(),
         })
@@ -237,6 +247,7 @@ impl<D: Disk> Log<D> {
             is_settled: AtomicBool::new(false),
             manifest: Some(manifest),
             unproven: Mutex::new(vec![(manifest, 0..end), (Name::log(number), 0..u64::MAX)]),
+            ended: Mutex::default(),
             spare: Mutex::default(),
             preparing: Mutex::default(),
         }
@@ -253,6 +264,7 @@ impl<D: Disk> Log<D> {
     /// synced.
     pub(crate) fn resumed(&self, End { number, offset }: End, last: u64, synced: u64) {
         self.group.resumed(offset, last);
+        lock(&self.ended).insert(number, offset);
         let mut unproven = lock(&self.unproven);
         // If it is not there, tables were made meanwhile, and it was settled.
         if unproven.pop_if(|(name, _)| *name == Name::log(number)).is_none() {
@@ -266,6 +278,11 @@ impl<D: Disk> Log<D> {
         if synced < offset {
             unproven.push((Name::log(number), if is_vouched { synced } else { 0 }..offset));
         }
+    }
+
+    /// Where a log has ended; `None` if it may take more records, or is not needed any more.
+    pub(crate) fn ended(&self, number: u64) -> Option<u64> {
+        lock(&self.ended).get(&number).copied()
     }
 
     /// Whether new logs have history.
@@ -338,7 +355,7 @@ impl<D: Disk> Log<D> {
         let from = start.max(record::HEADER as u64);
         let has_header = start > 0 || record::fields_of(disk, &file, name)?.is_some();
         if end == u64::MAX
-            || (has_header && record::replay(disk, &file, name, from, |_, _| Ok(()))?.end >= end)
+            || (has_header && record::replay(disk, &file, name, from, |_, _, _| Ok(()))?.end >= end)
         {
             return Ok(());
         }
@@ -408,6 +425,7 @@ impl<D: Disk> Log<D> {
     /// Closes the logs before this one, whose changes are durable in tables.
     pub(crate) fn close_before(&self, floor: u64) {
         self.group.forget(|log| log.name.number >= floor);
+        lock(&self.ended).retain(|&number, _| number >= floor);
     }
 
     /// Whether everything that was read when the store was opened is durable, and a log was begun since.
@@ -543,6 +561,7 @@ impl<D: Disk> Log<D> {
             made => made?,
         };
         self.group.rotate(|old, Ended { written, synced, last }| {
+            lock(&self.ended).insert(old.name.number, written);
             let before = End { number: old.name.number, offset: written };
             let has_history = self.has_history;
             let head = Head { before, synced, first: last + 1, is_first: false, has_history };
@@ -661,6 +680,20 @@ pub(crate) fn replay<D: Disk>(
     from: Option<(u64, u64)>,
     mut see: impl FnMut(u64, Change<'_>) -> Result<()>,
 ) -> Result<Replayed> {
+    replay_placed(disk, file, number, from, |sequence, change, _| see(sequence, change))
+}
+
+/// The same, with the offset at which each change ends: a value is at the end of its change.
+///
+/// # Errors
+/// As [`replay`].
+pub(crate) fn replay_placed<D: Disk>(
+    disk: &D,
+    file: &D::File,
+    number: u64,
+    from: Option<(u64, u64)>,
+    mut see: impl FnMut(u64, Change<'_>, u64) -> Result<()>,
+) -> Result<Replayed> {
     let name = Name::log(number);
     let (from, mut next) = match from {
         Some(from) => from,
@@ -669,14 +702,14 @@ pub(crate) fn replay<D: Disk>(
             (record::HEADER as u64, first)
         }
     };
-    let replayed = record::replay(disk, file, name, from, |at, body| {
+    let replayed = record::replay(disk, file, name, from, |at, body_at, body| {
         let mut parts = Parts(body);
         while !parts.is_empty() {
             let change = Change::take(&mut parts).ok_or_else(|| {
                 disk::damaged(name, at, "a record with a valid checksum has an unknown change")
             })?;
             if !matches!(change, Change::Note(_)) {
-                see(next, change)?;
+                see(next, change, body_at + (body.len() - parts.0.len()) as u64)?;
                 next += 1;
             }
         }

@@ -1,0 +1,204 @@
+//! The space of kept logs comes back: the values of the oldest one that still count are written once more, at the end
+//! of the newest log, and then it is not kept any more.
+//!
+//! A pass reads the changes of a log in order. For each value it looks whether that is what its key has. If so, the key
+//! gets the same value again, as a change, which is made under the order lock only if nothing has changed meanwhile. So
+//! a value that was replaced is never seen again, and no writer waits for more than a change of a piece. The tables
+//! need not be merged for it.
+//!
+//! At the end of a pass no key has a value in the log, as of the last change then. The log stays until the changes up
+//! to that one are in tables: until then a power cut may take changes that replaced values in it. The manifest gives it
+//! up in the same record that states that they are.
+//!
+//! A pass begins when the kept logs have more than half as many bytes again as their live values, and one memtable. How
+//! much is live is estimated from the entries of tables that count. If an estimate is wrong, a pass may give back
+//! little. Such passes move at most twice as many bytes as are written.
+//!
+//! A log with damage cannot be gone through. It stays, and the next one is tried.
+
+use crate::codec::Parts;
+use crate::core::Core;
+use crate::disk::{self, Disk, Name};
+use crate::manifest::{Manifest, ManifestState};
+use crate::memtable::Memtable;
+use crate::record::{self, HEADER, Piece};
+use crate::values::{Kept, Pass};
+use crate::wal::Change;
+use crate::wrapped::{self, Place, Wrapped};
+use crate::write::Move;
+use forrest_base::lock;
+use forrest_engine::options::LARGE_VALUES_LEAST;
+use forrest_engine::{ErrorKind, Result};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// About how many bytes of a log are gone through at once, and bytes of values that are moved as one change.
+const PIECE: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+
+/// A memtable with less than 1/`SMALL` of its limit does not become tables soon by itself.
+const SMALL: usize = 8;
+
+impl<D: Disk> Core<D> {
+    /// The logs that nothing refers to once the changes up to a sequence number are in tables.
+    pub(super) fn given_up(&self, covered: u64) -> Vec<u64> {
+        let collector = lock(&self.collector);
+        collector.done.iter().filter(|(_, last)| **last <= covered).map(|(&log, _)| log).collect()
+    }
+
+    /// Notes that a step was committed, which may have made tables of a memtable.
+    pub(super) fn note_kept(&self, state: &ManifestState, is_flush: bool) {
+        let mut collector = lock(&self.collector);
+        collector.done.retain(|log, _| state.logs.contains_key(log));
+        if is_flush {
+            let kept: u64 = std::mem::take(&mut *lock(&self.keeping)).values().map(|log| log.bytes).sum();
+            let moved = kept.min(std::mem::take(&mut collector.moved));
+            if let Some(credit) = &mut collector.credit {
+                let most = state.logs.values().sum();
+                *credit = credit.saturating_add(2 * (kept - moved)).min(most);
+            }
+        }
+    }
+
+    /// Goes through a piece of the oldest kept log, if the kept logs have too much that is dead; true if there may be
+    /// more to do.
+    ///
+    /// # Errors
+    /// Those after which the log is stopped.
+    pub(super) fn collect(&self, manifest: &mut Manifest<D>) -> Result<bool> {
+        if manifest.state().logs.is_empty() || !self.log().is_begun() || self.log().check().is_err() {
+            return Ok(false);
+        }
+        if !self.given_up(manifest.state().covered).is_empty() {
+            let (first, floor) = (self.first_free_number(), manifest.state().floor);
+            return self.replace(manifest, None, first, None, &[], floor).map(|()| true);
+        }
+        let current = lock(&self.collector).current.take();
+        let pass = current.or_else(|| self.next_pass(manifest.state()));
+        let Some(mut pass) = pass else { return Ok(false) };
+        let Some(log) = self.version().logs.get(&pass.log).cloned() else { return Ok(false) };
+        let end = self.collect_piece(&log, &mut pass);
+        let mut collector = lock(&self.collector);
+        match end {
+            Ok(None) => collector.current = Some(pass),
+            Ok(Some(last)) => {
+                collector.done.insert(pass.log, last);
+                self.flush_for_log(&pass);
+                if pass.moved > log.bytes - log.bytes / 4 {
+                    collector.credit = collector.credit.map(|credit| credit.saturating_sub(pass.moved));
+                }
+            }
+            Err(error) if disk::is_damage(&error) || error.kind() == ErrorKind::Limit => {
+                collector.skipped.insert(pass.log);
+            }
+            Err(error) if self.is_harmless(&error) => {
+                // There is no room for the values that are to be moved.
+                collector.current = Some(pass);
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(true)
+    }
+
+    /// Has the memtable become tables soon, if it is small and all of a log comes back with that.
+    fn flush_for_log(&self, pass: &Pass) {
+        if pass.moved == 0 && self.version().memtable.bytes() < self.limits.memtable_bytes() / SMALL {
+            // ORDERING: no other data depends on it.
+            self.is_flush_due.store(true, Relaxed);
+        }
+    }
+
+    /// The oldest log that may be gone through, if that is due.
+    fn next_pass(&self, state: &ManifestState) -> Option<Pass> {
+        let mut collector = lock(&self.collector);
+        let all: u64 = state.logs.values().sum();
+        let credit = *collector.credit.get_or_insert(all);
+        let left = state.logs.iter().filter(|(log, _)| !collector.done.contains_key(log));
+        let left: u64 = left.map(|(_, bytes)| bytes).sum();
+        let live: u64 = self.version().each().map(|(_, one)| one.live_large_bytes()).sum();
+        let more = if self.is_full() { 0 } else { live / 2 + self.limits.memtable_bytes() as u64 };
+        if left <= live.saturating_add(more) || credit == 0 {
+            return None;
+        }
+        let is_free = |log: &&u64| {
+            **log < state.floor && !collector.done.contains_key(log) && !collector.skipped.contains(log)
+        };
+        let log = *state.logs.keys().find(is_free)?;
+        Some(Pass { log, offset: HEADER as u64, moved: 0 })
+    }
+
+    /// Moves the values of the next piece of a log that count. At the end of the log, returns the sequence number of
+    /// the last change then.
+    fn collect_piece(&self, log: &Kept<D>, pass: &mut Pass) -> Result<Option<u64>> {
+        let (disk, name, version) = (self.disk(), log.name(), self.version().clone());
+        let (mut piece, mut moves, mut bytes) = (Piece::default(), Vec::new(), 0);
+        let (mut offset, mut all_moved) = (pass.offset, 0);
+        while offset < log.bytes && offset - pass.offset < PIECE {
+            let read = record::next(disk, log.file()?, name, offset, &mut piece)?;
+            let Some((body, end)) = read else {
+                return Err(disk::damaged(name, offset, "a record is damaged"));
+            };
+            let mut parts = Parts(piece.bytes(body));
+            while !parts.is_empty() {
+                let Some((space, key, value)) = value_of(&mut parts, name, offset)? else { continue };
+                let place =
+                    Place { log: log.number, offset: end - (parts.0.len() + value.content.len()) as u64 };
+                if value.content.len() >= LARGE_VALUES_LEAST && self.is_at(&version, space, key, place)? {
+                    let (key, content) = (key.to_vec(), value.content.to_vec());
+                    bytes += content.len() as u64;
+                    moves.push(Move { space, key, place, expires_ms: value.expires_ms, content });
+                }
+                if bytes >= PIECE {
+                    all_moved += self.move_values(&version, &std::mem::take(&mut moves))?.0;
+                    bytes = 0;
+                }
+            }
+            offset = end;
+        }
+        let (moved, last) = self.move_values(&version, &moves)?;
+        all_moved += moved;
+        (pass.offset, pass.moved) = (offset, pass.moved + all_moved);
+        lock(&self.collector).moved += all_moved;
+        Ok((offset >= log.bytes).then_some(last))
+    }
+
+    /// Before a memtable becomes tables, goes through as much of kept logs as it has: otherwise a store that is written
+    /// to without a pause would never come to it. Ends early if one more memtable waits.
+    pub(super) fn collect_beside(&self, manifest: &mut Manifest<D>, memtable: &Memtable) -> Result<()> {
+        let mut left = memtable.bytes() as u64;
+        while left > 0 && self.version().immutable.len() < 2 && self.collect(manifest)? {
+            left = left.saturating_sub(PIECE);
+        }
+        Ok(())
+    }
+
+    /// Gives back the space of kept logs until that is not due any more.
+    pub(super) fn collect_all(&self) -> Result<()> {
+        let mut has_moved = false;
+        while self.collect(&mut lock(&self.manifest))? {
+            has_moved = true;
+            while self.flush_step(false)? {}
+        }
+        if has_moved {
+            self.flush_all()?;
+            self.collect(&mut lock(&self.manifest))?;
+        }
+        Ok(())
+    }
+}
+
+/// The next change of a record at an offset, if it sets a key: the keyspace, the key, and the value.
+fn value_of<'b>(
+    parts: &mut Parts<'b>,
+    name: Name,
+    offset: u64,
+) -> Result<Option<(u32, &'b [u8], Wrapped<'b>)>> {
+    let unknown = || disk::damaged(name, offset, "a record with a valid checksum has an unknown change");
+    Ok(match Change::take(parts).ok_or_else(unknown)? {
+        Change::Put { space, key, value } => Some((space, key, Wrapped { expires_ms: None, content: value })),
+        Change::Wrapped { space, key, bytes } => {
+            let value = Wrapped::read(bytes).ok_or_else(|| disk::damaged(name, offset, wrapped::FLAW))?;
+            Some((space, key, value))
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,421 @@
+//! Values that stay in the log: random work, crashes, failures and damage, and what their logs take.
+
+use super::backup;
+use super::changes;
+use super::checkpoint;
+use super::crash;
+use super::damage;
+use super::faults::{FAILURES, failing_io};
+use super::world::{
+    World, beginning, expiring, follow, ingest_steps, options, options_of, seeds, steps, wide_steps,
+    with_large,
+};
+use super::{beside, conformance, resume};
+use crate::core::Handle;
+use crate::disk::simulated::Simulated;
+use crate::disk::{Disk, Kind, Name, Real};
+use crate::salvage;
+use forrest_base::random::Random;
+use forrest_engine::{
+    Compression, Durability, ErrorKind, Filter, Op, Options, Snapshot as _, Verdict, View as _,
+};
+use forrest_testing::sized;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{ControlFlow, Range};
+
+/// The numbers of the logs that a store keeps for values.
+fn kept(world: &World) -> BTreeSet<u64> {
+    world.store.version().logs.keys().copied().collect()
+}
+
+/// Random work: the store has what a map has, also when it is opened again. Returns the numbers of logs that were kept
+/// and that were given up.
+fn after_random_work(seeds: Range<u64>) -> (usize, usize) {
+    let (mut logs, mut gone) = (BTreeSet::new(), 0);
+    for seed in seeds {
+        let options = Options { history: seed % 3 == 1, ..options_of(seed, Durability::Buffered) };
+        let disk = Simulated::new();
+        let mut world = World::open(&disk, &options).expect("it opens");
+        let mut states = beginning();
+        let work = match seed % 4 {
+            0 => steps(seed, 120),
+            1 => ingest_steps(seed, 60),
+            2 => expiring(seed, steps(seed, 80)),
+            _ => wide_steps(seed, 60),
+        };
+        let mut before = BTreeSet::new();
+        for (at, step) in work.iter().enumerate() {
+            follow(&mut states, step);
+            world.run(step).unwrap_or_else(|error| panic!("seed {seed}, step {at}, {step:?}: {error}"));
+            let what = format!("seed {seed}, after step {at}, {step:?}");
+            assert_eq!(world.content().unwrap(), *states.last().unwrap(), "{what}");
+            let now = kept(&world);
+            gone += before.difference(&now).count();
+            logs.extend(now.iter().map(|log| (seed, *log)));
+            before = now;
+            if at % 10 == 9 {
+                world.store.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
+                drop(world);
+                world = World::open(&disk, &options).expect("it opens");
+                let content = world.content().unwrap_or_else(|error| panic!("{what}, opened again: {error}"));
+                assert_eq!(content, *states.last().unwrap(), "{what}, opened again");
+            }
+        }
+    }
+    (logs.len(), gone)
+}
+
+pub(super) fn random_work(seeds: Range<u64>) -> (usize, usize) {
+    with_large(|| after_random_work(seeds))
+}
+
+pub(super) fn power_cuts(seeds: Range<u64>) -> u64 {
+    with_large(|| crash::after_power_cuts(seeds))
+}
+
+pub(super) fn flipped_bits(seeds: Range<u64>, every: usize) {
+    with_large(|| damage::flipped_bits(seeds, every));
+}
+
+#[test]
+fn random_work_is_right() {
+    let (logs, gone) = random_work(seeds(24, 200));
+    assert!(logs > 20 && gone > 10, "{logs} logs were kept, and {gone} given up");
+}
+
+#[test]
+fn it_conforms() {
+    with_large(|| conformance::conforms(0..sized(6, 15)));
+}
+
+#[test]
+fn power_may_be_cut_at_any_io() {
+    assert!(power_cuts(seeds(3, 12)) > 1_000);
+}
+
+#[test]
+fn a_power_cut_after_a_kill_loses_nothing() {
+    assert!(with_large(|| crash::cuts_upon_kills(seeds(1, 3), sized(5, 2))) > 100);
+}
+
+#[test]
+fn a_crash_upon_a_crash_loses_nothing() {
+    assert!(with_large(|| crash::crashes_upon_crashes(seeds(1, 4), sized(4, 2))) > 100);
+}
+
+#[test]
+fn any_io_may_fail() {
+    with_large(|| failing_io(seeds(1, 1), &FAILURES, sized(7, 1)));
+}
+
+#[test]
+fn any_bit_may_flip() {
+    flipped_bits(seeds(1, 2), sized(5, 1));
+}
+
+#[test]
+fn any_file_may_be_cut_or_missing() {
+    with_large(|| damage::cut_and_missing_files(seeds(1, 3)));
+}
+
+#[test]
+fn a_stopped_store_is_resumed() {
+    assert!(with_large(|| resume::resumed(seeds(1, 6), sized(11, 1))) > 0);
+}
+
+#[test]
+fn a_reader_beside_a_writer_sees_one_state() {
+    with_large(|| beside::beside_a_writer(seeds(8, 40)));
+}
+
+#[test]
+fn a_stream_has_no_moved_values() {
+    with_large(|| changes::agree_with_the_model(seeds(8, 40)));
+}
+
+#[test]
+fn backups_have_the_logs() {
+    with_large(|| {
+        backup::a_backup_is_the_store_at_that_moment();
+        assert!(backup::power_cuts(seeds(1, 6)) > 100);
+    });
+}
+
+#[test]
+fn checkpoints_have_the_logs() {
+    with_large(|| {
+        checkpoint::a_checkpoint_is_the_store_at_that_moment();
+        assert!(checkpoint::power_cuts(seeds(2, 4)) > 0);
+    });
+}
+
+/// A store of values that are all in logs, without background work of its own.
+fn sizes(memtable_bytes: usize) -> Options {
+    Options { memtable_bytes, table_bytes: 1 << 20, ..with_large(|| options(Durability::Buffered)) }
+}
+
+fn set<D: Disk>(store: &Handle<D>, key: u32, value: &[u8]) {
+    let space = store.keyspace("default").expect("it is there");
+    store.apply(&space, Op::Set { key: &key.to_be_bytes(), value }).expect("it is set");
+}
+
+fn get<D: Disk>(store: &Handle<D>, key: u32) -> forrest_engine::Result<Option<Vec<u8>>> {
+    let view = store.view(&store.keyspace("default")?);
+    Ok(view.get(&key.to_be_bytes())?.map(|value| value.to_vec()))
+}
+
+/// What no method makes smaller.
+fn value(number: u64, len: usize) -> Vec<u8> {
+    let mut random = Random(number);
+    (0..len).map(|_| random.next() as u8).collect()
+}
+
+/// The bytes of the logs that are kept, and those of all logs that are there.
+fn log_bytes<D: Disk>(store: &Handle<D>) -> u64 {
+    store.version().logs.values().map(|log| log.bytes).sum()
+}
+
+/// Uniform overwrites: what logs take stays near what is live, and what is written near what is changed.
+pub(super) fn space_is_bounded() {
+    const KEYS: u32 = 96;
+    const LEN: usize = 1000;
+    let memtable_bytes = 8 << 10;
+    let store = Handle::open_unattended(Simulated::new(), &sizes(memtable_bytes)).expect("it opens");
+    let (mut random, mut map) = (Random(7), BTreeMap::new());
+    let live = u64::from(KEYS) * LEN as u64;
+    let mut most = 0;
+    for number in 0..sized(3000, 20_000) {
+        let key = if number < KEYS.into() { number as u32 } else { random.below(KEYS.into()) as u32 };
+        map.insert(key, value(number, LEN));
+        set(&store, key, &map[&key]);
+        while store.step().expect("it works") {}
+        if number > 2 * u64::from(KEYS) {
+            most = most.max(log_bytes(&store));
+        }
+    }
+    // Two memtables: one whose log is the newest, and one of which the log was kept last.
+    assert!(most <= live * 3 / 2 + 4 * memtable_bytes as u64, "{most} bytes for {live}");
+    for (key, value) in &map {
+        assert_eq!(get(&store, *key).unwrap().as_ref(), Some(value));
+    }
+    store.verify().expect("all is right");
+    let metrics = store.metrics().expect("there are some");
+    let written = metrics.log_writes.bytes + metrics.flushes.bytes + metrics.merges.bytes;
+    let each = written as f64 / metrics.change_bytes as f64;
+    // Tables are as small as a page here, and a REMIX as well.
+    assert!(each < 3.5, "{each} bytes for each");
+}
+
+#[test]
+fn what_logs_take_stays_near_what_is_live() {
+    space_is_bounded();
+}
+
+/// A log goes when all of its values are gone, and a snapshot reads them as long as it lives.
+#[test]
+fn a_snapshot_keeps_what_it_reads() {
+    let disk = Simulated::new();
+    let store = Handle::open_unattended(disk.clone(), &sizes(4 << 10)).expect("it opens");
+    (0..20).for_each(|key| set(&store, key, &value(key.into(), 500)));
+    store.flush_all().unwrap();
+    let before: Vec<u64> = store.version().logs.keys().copied().collect();
+    assert!(before.len() > 1, "{before:?}");
+    let snapshot = store.snapshot().unwrap();
+    for round in 1..4 {
+        (0..20).for_each(|key| set(&store, key, &value(100 * round + u64::from(key), 500)));
+        store.compact().unwrap();
+    }
+    assert!(before.iter().all(|log| !store.version().logs.contains_key(log)), "they are given up");
+    let names: BTreeSet<Name> = disk.files().into_iter().map(|(name, _)| name).collect();
+    assert!(before.iter().all(|log| !names.contains(&Name::log(*log))), "and removed");
+    let view = snapshot.view("default");
+    for key in 0..20_u32 {
+        let found = view.get(&key.to_be_bytes()).expect("its file is open");
+        assert_eq!(found.as_deref(), Some(&value(key.into(), 500)[..]));
+    }
+    drop((view, snapshot));
+    let files: u64 = disk
+        .files()
+        .iter()
+        .filter(|(name, _)| name.kind == Kind::Log)
+        .map(|(_, bytes)| bytes.len() as u64)
+        .sum();
+    assert!(files < 3 * 20 * 500, "{files} bytes of logs");
+}
+
+/// A small log of large values, a large one of small values, and one of each: which ones are kept.
+#[test]
+fn a_log_with_little_of_large_values_is_not_kept() {
+    let store = Handle::open_unattended(Simulated::new(), &sizes(1 << 20)).expect("it opens");
+    let kept = |small: u32, large: u32| {
+        (0..small).for_each(|key| set(&store, key, &[7; 40]));
+        (0..large).for_each(|key| set(&store, 1000 + key, &value(key.into(), 400)));
+        let before = store.version().logs.len();
+        store.flush_all().unwrap();
+        store.version().logs.len() - before
+    };
+    assert_eq!((kept(50, 0), kept(0, 10), kept(100, 2), kept(20, 10)), (0, 1, 0, 1));
+    assert_eq!(get(&store, 1001).unwrap(), Some(value(1, 400)));
+    // In a compressed keyspace they are compressed.
+    let space = store.keyspace("default").unwrap();
+    store.choose_compression(&space, Compression::Lz4).unwrap();
+    assert_eq!(kept(0, 10), 0);
+    store.verify().expect("all is right");
+}
+
+/// A kept log that is damaged or missing fails the reads of its values, and nothing else.
+#[test]
+fn a_damaged_log_fails_the_reads_of_its_values() {
+    let disk = Simulated::new();
+    let options = sizes(1 << 20);
+    let store = Handle::open_unattended(disk.clone(), &options).expect("it opens");
+    let mut logs = Vec::new();
+    for part in 0..2 {
+        (0..4).for_each(|key| set(&store, 10 * part + key, &value(key.into(), 500)));
+        set(&store, 10 * part + 4, b"small");
+        store.flush_all().unwrap();
+        logs.extend(
+            store.version().logs.keys().copied().filter(|log| !logs.contains(log)).collect::<Vec<_>>(),
+        );
+    }
+    assert_eq!(logs.len(), 2);
+    drop(store);
+    let files = disk.files();
+    let first = Name::log(logs[0]);
+    let genuine = &files.iter().find(|(name, _)| *name == first).expect("it is there").1;
+    let needle = value(2, 500);
+    let at = genuine.windows(500).position(|bytes| *bytes == needle[..]).expect("the value is in the log");
+    for is_missing in [false, true] {
+        let mut damaged = files.clone();
+        match is_missing {
+            true => damaged.retain(|(name, _)| *name != first),
+            false => {
+                damaged.iter_mut().filter(|(name, _)| *name == first).for_each(|file| file.1[at + 9] ^= 4)
+            }
+        }
+        let from = Simulated::from_files(damaged);
+        let store = Handle::open_unattended(from.clone(), &options).expect("it opens");
+        for part in 0..2 {
+            for key in 0..4 {
+                let found = get(&store, 10 * part + key);
+                if part == 0 && (is_missing || key == 2) {
+                    let error = found.expect_err("it is damaged");
+                    assert_eq!(error.kind(), ErrorKind::Corrupt);
+                    assert!(error.to_string().contains(&first.to_string()), "{error}");
+                } else {
+                    assert_eq!(found.unwrap(), Some(value(key.into(), 500)), "{is_missing} {part} {key}");
+                }
+            }
+            assert_eq!(get(&store, 10 * part + 4).unwrap(), Some(b"small".to_vec()));
+        }
+        assert_eq!(store.verify().unwrap_err().kind(), ErrorKind::Corrupt);
+        // Keys need no values, changes and merges neither.
+        let view = store.view(&store.keyspace("default").unwrap());
+        let all = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
+        assert_eq!(view.count(all.0, all.1).unwrap(), 10);
+        set(&store, 2, b"new");
+        store.flush_all().unwrap();
+        let _ = store.compact();
+        assert_eq!(get(&store, 2).unwrap(), Some(b"new".to_vec()));
+        if is_missing {
+            assert_eq!(store.checkpoint(Simulated::new()).unwrap_err().kind(), ErrorKind::Corrupt);
+        }
+        drop((view, store));
+        let to = Simulated::new();
+        let salvaged = salvage::copy(from, to.clone(), None, &mut |_| ControlFlow::Continue(())).unwrap();
+        let lost = if is_missing { 3 } else { 0 };
+        assert_eq!(salvaged.pairs, 10 - lost, "{is_missing}: {:?}", salvaged.lost);
+    }
+}
+
+/// Entries that newer ones have replaced may name a log that is gone: nothing is lost with it.
+#[test]
+fn an_undamaged_store_is_salvaged_whole() {
+    let disk = Simulated::new();
+    let store = Handle::open_unattended(disk.clone(), &sizes(4 << 10)).expect("it opens");
+    for round in 0..6 {
+        (0..20).for_each(|key| set(&store, key, &value(100 * round + u64::from(key), 500)));
+        while store.step().expect("it works") {}
+    }
+    let first = *store.version().logs.keys().next().expect("there is one");
+    assert!(first > 5, "{first} is the first log, and others were given up");
+    store.sync().unwrap();
+    store.verify().expect("all is right");
+    drop(store);
+    let to = Simulated::new();
+    let salvaged = salvage::copy(disk, to.clone(), None, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!((salvaged.pairs, salvaged.lost), (20, Vec::new()));
+    let store = Handle::open_unattended(to, &sizes(4 << 10)).expect("it opens");
+    for key in 0..20 {
+        assert_eq!(get(&store, key).unwrap(), Some(value(500 + u64::from(key), 500)));
+    }
+}
+
+/// A filter sees the values, not where they are.
+#[test]
+fn a_filter_decides_about_values_in_logs() {
+    let decide = |_: &str, _: &[u8], value: &[u8]| match value {
+        [b'd', ..] => Verdict::Drop,
+        [b'n', rest @ ..] if value.len() == 300 => Verdict::Replace(rest.to_vec()),
+        _ => Verdict::Keep,
+    };
+    let plain = sizes(1 << 20);
+    let disk = Simulated::new();
+    let store = Handle::open_unattended(disk.clone(), &plain).expect("it opens");
+    for (key, first) in (0..).zip(*b"kdn") {
+        set(&store, key, &[first; 300]);
+    }
+    store.flush_all().unwrap();
+    assert_eq!(store.version().logs.len(), 1);
+    drop(store);
+    let options = Options { filter: Some(Filter::new(decide)), ..plain };
+    let store = Handle::open_unattended(disk, &options).expect("it opens");
+    for (key, first) in (10..).zip(*b"kdn") {
+        set(&store, key, &[first; 300]);
+    }
+    store.compact().unwrap();
+    for key in [0, 10] {
+        assert_eq!(get(&store, key).unwrap(), Some(vec![b'k'; 300]));
+        assert_eq!(get(&store, key + 1).unwrap(), None);
+        assert_eq!(get(&store, key + 2).unwrap(), Some(vec![b'n'; 299]));
+    }
+}
+
+/// What is written for each byte: run by hand, in a directory.
+#[test]
+#[ignore = "it prints figures, and takes minutes"]
+fn what_is_written() {
+    println!("bytes of a value | load | overwrites | bytes of logs for each live one");
+    for (len, count) in [(4 << 10, 16_384_u32), (64 << 10, 1024), (1 << 20, 128)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let sizes = Options { memtable_bytes: 4 << 20, large_values: 4 << 10, ..Options::default() };
+        let sizes = Options { memtable_bytes: sizes.memtable_bytes.max(4 * len), ..sizes };
+        let disk = Real::open(&directory.path().join("store"), &sizes).expect("a new directory");
+        let store = Handle::open_unattended(disk, &sizes).expect("a store");
+        let bytes = |store: &Handle<Real>| {
+            let metrics = store.metrics().expect("there are some");
+            let written = metrics.log_writes.bytes + metrics.flushes.bytes + metrics.merges.bytes;
+            (written as f64, metrics.change_bytes as f64)
+        };
+        let mut content = value(len as u64, len);
+        let mut write = |key: u32, number: u32| {
+            content[..4].copy_from_slice(&number.to_be_bytes());
+            set(&store, key, &content);
+            while store.step().expect("it works") {}
+        };
+        // In an order that is none.
+        (0..count).for_each(|number| write(number.wrapping_mul(0x9E37_79B1) & (count - 1), number));
+        let loaded = bytes(&store);
+        let mut random = Random(1);
+        (0..2 * count).for_each(|number| write(random.below(count.into()) as u32, number));
+        let settled = bytes(&store);
+        (0..2 * count).for_each(|number| write(random.below(count.into()) as u32, number));
+        let ended = bytes(&store);
+        println!(
+            "{len} | {:.3} | {:.3} | {:.2}",
+            loaded.0 / loaded.1,
+            (ended.0 - settled.0) / (ended.1 - settled.1),
+            log_bytes(&store) as f64 / (f64::from(count) * len as f64)
+        );
+    }
+}

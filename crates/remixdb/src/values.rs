@@ -1,0 +1,166 @@
+//! [`Values`]: the values that tables leave in logs, and the logs that are kept for that.
+//!
+//! A large value stays in the log where its change was written ([`wrapped`](crate::wrapped)). The manifest names the
+//! logs that are kept, each with its length. A version of the store holds their files open; so they can be read as long
+//! as anybody has the version, also when their names are removed.
+//!
+//! A kept log that is missing or cannot be opened fails the reads of its values, and nothing else.
+//!
+//! What is read is the value that was written, or an error that names the log and the offset: a value has a checksum
+//! beside its place in the table, which is made for this place.
+//!
+//! Not here: which logs are kept (compact/kept.rs), and how their space comes back (collect.rs).
+
+use crate::disk::{self, Disk, Name};
+use crate::room;
+use crate::wal;
+use crate::wrapped::{self, Pointer};
+use forrest_engine::{Error, ErrorKind, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+/// A log that is kept for values in it.
+pub(crate) struct Kept<D: Disk> {
+    pub(crate) number: u64,
+    /// The length of its content in bytes.
+    pub(crate) bytes: u64,
+    /// The file, or why it cannot be read.
+    file: Result<D::File>,
+}
+
+impl<D: Disk> Kept<D> {
+    pub(crate) fn name(&self) -> Name {
+        Name::log(self.number)
+    }
+
+    /// The file.
+    ///
+    /// # Errors
+    /// That of its opening.
+    pub(crate) fn file(&self) -> Result<&D::File> {
+        self.file.as_ref().map_err(disk::again)
+    }
+}
+
+impl<D: Disk> Kept<D> {
+    /// Reads all of the log, and checks it.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn verify(&self, disk: &D) -> Result<()> {
+        let (file, name) = (self.file()?, self.name());
+        if wal::head(disk, file, self.number)?.is_none() {
+            return Err(disk::damaged(name, 0, "the log has no header, and is kept for values in it"));
+        }
+        let end = wal::replay(disk, file, self.number, None, |_, _| Ok(()))?.end;
+        if end < self.bytes {
+            let what = format!("a record is damaged; the log was synced up to offset {}", self.bytes);
+            return Err(disk::damaged(name, end, what));
+        }
+        Ok(())
+    }
+}
+
+/// The logs that a version has, by their numbers.
+pub(crate) type Logs<D> = BTreeMap<u64, Arc<Kept<D>>>;
+
+/// See the head of the file.
+pub(crate) struct Values<D: Disk> {
+    disk: Arc<D>,
+    /// The logs that somebody holds.
+    open: RwLock<BTreeMap<u64, Weak<Kept<D>>>>,
+}
+
+impl<D: Disk> Values<D> {
+    pub(crate) fn new(disk: &Arc<D>) -> Arc<Values<D>> {
+        Arc::new(Values { disk: disk.clone(), open: RwLock::default() })
+    }
+
+    /// Opens a log of `bytes` bytes, unless somebody has it. The values in it can be read as long as the result is
+    /// held.
+    ///
+    /// # Errors
+    /// `OutOfSpace` without a descriptor. If the log is missing or cannot be read, the reads of its values fail.
+    pub(crate) fn open(&self, number: u64, bytes: u64) -> Result<Arc<Kept<D>>> {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = open.get(&number).and_then(Weak::upgrade).filter(|kept| kept.file.is_ok()) {
+            return Ok(kept);
+        }
+        let file = match disk::open_named(&*self.disk, Name::log(number)) {
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => return Err(error),
+            opened => opened,
+        };
+        let kept = Arc::new(Kept { number, bytes, file });
+        open.retain(|_, kept| kept.strong_count() > 0);
+        open.insert(number, Arc::downgrade(&kept));
+        Ok(kept)
+    }
+
+    /// Opens the logs that a manifest names.
+    ///
+    /// # Errors
+    /// As [`open`](Values::open).
+    pub(crate) fn open_all(&self, logs: &BTreeMap<u64, u64>) -> Result<Arc<Logs<D>>> {
+        let open = |(&number, &bytes)| Ok((number, self.open(number, bytes)?));
+        Ok(Arc::new(logs.iter().map(open).collect::<Result<_>>()?))
+    }
+
+    fn log(&self, pointer: &Pointer) -> Result<Arc<Kept<D>>> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let log = open.get(&pointer.place.log).and_then(Weak::upgrade);
+        log.ok_or_else(|| damaged(pointer, "the log is not kept, and a table has a value in it"))
+    }
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`; `OutOfSpace` without memory.
+    pub(crate) fn read(&self, pointer: &Pointer) -> Result<Vec<u8>> {
+        let log = self.log(pointer)?;
+        let (offset, len) = (pointer.place.offset, pointer.len);
+        if offset.checked_add(len).is_none_or(|end| end > log.bytes) {
+            return Err(damaged(
+                pointer,
+                format_args!("a value of {len} bytes, and the log has {}", log.bytes),
+            ));
+        }
+        room::ask()?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len as usize).map_err(room::refused)?;
+        bytes.resize(len as usize, 0);
+        disk::read_exact(&*self.disk, log.file()?, log.name(), &mut bytes, offset)?;
+        if wrapped::sum(pointer.place, &bytes) != pointer.sum {
+            return Err(damaged(pointer, format_args!("wrong checksum of a value of {len} bytes")));
+        }
+        Ok(bytes)
+    }
+}
+
+#[cold]
+fn damaged(pointer: &Pointer, what: impl std::fmt::Display) -> Error {
+    disk::damaged(Name::log(pointer.place.log), pointer.place.offset, what)
+}
+
+/// What is known of giving back the space of kept logs (compact/collect.rs). Changed by the holder of the manifest.
+#[derive(Default)]
+pub(crate) struct Collector {
+    /// The log that is being gone through.
+    pub(crate) current: Option<Pass>,
+    /// The logs in which no value counts any more once the changes up to a sequence number are in tables.
+    pub(crate) done: BTreeMap<u64, u64>,
+    /// The logs that cannot be read.
+    pub(crate) skipped: BTreeSet<u64>,
+    /// Bytes that may be moved by passes that give back little; `None` until it is asked for.
+    pub(crate) credit: Option<u64>,
+    /// Bytes that were moved since the last log was kept.
+    pub(crate) moved: u64,
+}
+
+/// How far a log has been gone through.
+pub(crate) struct Pass {
+    pub(crate) log: u64,
+    /// The end of the last record that was read.
+    pub(crate) offset: u64,
+    /// Bytes of values that were moved.
+    pub(crate) moved: u64,
+}
