@@ -255,7 +255,7 @@ impl Builder {
     /// [`LARGE_VALUES_LEAST`](crate::LARGE_VALUES_LEAST) (64); 4,096 is a good size. Why: a flush and each merge write
     /// a value again, which for large ones is most of the work of a store. A log that has more of other bytes than of
     /// such values is not kept: they go into the tables. So do those of compressed keyspaces, those of ingests, and all
-    /// if the log has a [directory of its own](Builder::log_directory).
+    /// of encrypted stores, and of those whose log has a [directory of its own](Builder::log_directory).
     ///
     /// The space of values that were replaced or deleted comes back when the kept logs have more than half as many
     /// bytes again as their live values, and one memtable: what is live in the oldest one is written once more. A scan

@@ -1,7 +1,9 @@
 //! This project's engine on disk, through its public API.
 
 use super::pairs::Key;
-use super::store::{Amount, Answer, Fault, Pressed, Reader, Settings, Store, Transact, Way, amount};
+use super::store::{
+    Amount, Answer, Fault, Pressed, Reader, SEPARATED_BYTES, Settings, Store, Transact, Way, amount,
+};
 use crate::job::{Compression as Asked, Durability as Class};
 use forrest::{Committed, Compression, Cursor, Db, Durability, Snapshot, WriteBatch, WriteOptions};
 use std::ops::ControlFlow;
@@ -29,6 +31,7 @@ impl Store for Forrest {
             })
             .memtable_bytes(settings.memtable_bytes)
             .cache_bytes(settings.cache_bytes)
+            .large_values(if settings.separates { SEPARATED_BYTES as usize } else { 0 })
             .compression(match settings.compression {
                 Asked::None => Compression::None,
                 Asked::Lz4 => Compression::Lz4,

@@ -24,20 +24,12 @@ pub(crate) struct Settings<'a> {
     /// Whether indexes are part of the budget too, if the store has such a limit.
     pub(crate) is_strict: bool,
     /// Whether values of [`SEPARATED_BYTES`] and more are kept apart from their keys, in a store that does.
-    #[cfg_attr(
-        not(any(feature = "stores", feature = "rocksdb")),
-        expect(dead_code, reason = "the stores that separate values are peers")
-    )]
     pub(crate) separates: bool,
 }
 
 /// A memtable, in stores that have one, takes 1/16 of the budget; up to [`MEMTABLES`] are in memory at once.
 const MEMTABLE_SHARE: usize = 16;
 /// Values of this length, in bytes, and more are kept apart from their keys, if that is asked for.
-#[cfg_attr(
-    not(any(feature = "stores", feature = "rocksdb")),
-    expect(dead_code, reason = "the stores that separate values are peers")
-)]
 pub(crate) const SEPARATED_BYTES: u32 = 4096;
 /// Memtables that may be in memory at once.
 pub(crate) const MEMTABLES: usize = 3;
