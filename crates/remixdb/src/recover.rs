@@ -507,8 +507,8 @@ fn core<D: Disk>(
     }
 }
 
-/// From how many bytes on values stay in the log. A device that has only the log is small; an encrypted log is read only
-/// record by record.
+/// From how many bytes on values stay in the log. A device that has only the log is small; an encrypted log is read by
+/// whole records.
 fn large_values<D: Disk>(disk: &D, builder: &Options) -> usize {
     let in_tables = builder.large_values == 0 || disk.is_log_apart() || disk.is_sealed();
     if in_tables { usize::MAX } else { builder.large_values }

@@ -328,6 +328,41 @@ fn a_damaged_log_fails_the_reads_of_its_values() {
     }
 }
 
+/// A pass finds that all values of a log are replaced, some of them in memory only. A power cut takes these changes,
+/// and not the log.
+pub(super) fn a_log_stays_while_its_values_may_count() {
+    let disk = Simulated::new();
+    let store = Handle::open_unattended(disk.clone(), &sizes(4 << 10)).expect("it opens");
+    (0..10).for_each(|key| set(&store, key, &value(key.into(), 500)));
+    store.flush_all().unwrap();
+    for round in 1..4 {
+        (3..10).for_each(|key| set(&store, key, &value(100 * round + u64::from(key), 500)));
+        store.flush_all().unwrap();
+    }
+    let first = *store.version().logs.keys().next().expect("there is one");
+    (0..3).for_each(|key| set(&store, key, b"new"));
+    for step in 0..50 {
+        let goes_on = store.step().expect("it works");
+        for after in disk.crash_states(2, step) {
+            let store = Handle::open_unattended(after, &sizes(4 << 10)).expect("it opens");
+            for key in 0..3 {
+                let found = get(&store, key).unwrap_or_else(|error| panic!("after step {step}: {error}"));
+                let old = value(key.into(), 500);
+                assert!(found == Some(old) || found.as_deref() == Some(b"new"), "after step {step}");
+            }
+        }
+        if !goes_on {
+            break;
+        }
+    }
+    assert!(!store.version().logs.contains_key(&first), "its space comes back");
+}
+
+#[test]
+fn a_log_is_not_given_up_early() {
+    a_log_stays_while_its_values_may_count();
+}
+
 /// Entries that newer ones have replaced may name a log that is gone: nothing is lost with it.
 #[test]
 fn an_undamaged_store_is_salvaged_whole() {
