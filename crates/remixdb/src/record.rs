@@ -145,8 +145,8 @@ fn fields(name: Name, bytes: &[u8], cipher: Option<&Cipher>) -> Result<Option<(u
     let is_sealed = stated != version;
     let is_intact = sum(name, bytes, cipher.filter(|_| is_sealed)) == word(bytes, SUM);
     match cipher {
-        // It is only authenticated with the key.
-        None if is_sealed && is_known => {
+        // It is only authenticated with the key. If it is intact without the bit, that bit is what is damaged.
+        None if is_sealed && is_known && !is_plain_but_for_version(name, bytes, version) => {
             Err(disk::damaged(name, 8, "the file is encrypted, and the key file (NUMBER.key) is missing"))
         }
         _ if !is_intact => Ok(None),
@@ -154,6 +154,14 @@ fn fields(name: Name, bytes: &[u8], cipher: Option<&Cipher>) -> Result<Option<(u
         Some(_) if !is_sealed => Err(disk::damaged(name, 8, "the file is not encrypted, in a store that is")),
         _ => Ok(Some((version, [24, 32, 40, 48].map(|at| word(bytes, at))))),
     }
+}
+
+/// Whether a header is that of a plain file, if the version is replaced.
+fn is_plain_but_for_version(name: Name, bytes: &[u8], version: u32) -> bool {
+    let mut plain = [0; SUM];
+    plain.copy_from_slice(&bytes[..SUM]);
+    plain[8..12].copy_from_slice(&version.to_le_bytes());
+    sum(name, &plain, None) == word(bytes, SUM)
 }
 
 fn length_check(name: Name, offset: u64, length: &[u8]) -> [u8; 3] {
