@@ -1,0 +1,228 @@
+//! The state machine: what commands do, sessions, snapshots from node to node, reopening, groups beside each other.
+
+use forrest::{Db, Op, WriteBatch};
+use forrest_raft::{Command, Entry, Image, LeaderId, Log, LogId, Payload, Reader, State, Store, Types};
+use futures_util::stream;
+use openraft::RaftLogReader;
+use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftSnapshotBuilder, RaftStateMachine};
+use std::path::Path;
+
+pub(crate) fn id(index: u64) -> LogId {
+    LogId { leader_id: LeaderId { term: 1, node_id: 1 }, index }
+}
+
+pub(crate) fn entry(index: u64, command: &Command) -> Entry {
+    Entry { log_id: id(index), payload: Payload::Normal(command.clone()) }
+}
+
+pub(crate) fn set(key: &str, value: &str) -> Command {
+    Command::one(Op::Set { key, value }).expect("it fits")
+}
+
+pub(crate) fn swap(key: &str, expected: Option<&str>, new: Option<&str>) -> Command {
+    let mut batch = WriteBatch::new();
+    batch.compare_and_swap(key, expected.map(str::as_bytes), new.map(str::as_bytes));
+    Command::try_from(&batch).expect("it fits")
+}
+
+pub(crate) async fn apply(state: &mut State, entries: impl IntoIterator<Item = Entry>) {
+    let entries: Vec<_> = entries.into_iter().map(|entry| Ok((entry, None))).collect();
+    RaftStateMachine::<Types>::apply(state, stream::iter(entries)).await.expect("it can be applied");
+}
+
+pub(crate) fn pairs(reader: &Reader) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let moment = reader.moment().expect("it can be read");
+    let pairs = moment.range(..).map(|pair| pair.expect("it can be read"));
+    pairs.map(|pair| (text(pair.key()), text(pair.value_bytes().expect("a value")))).collect()
+}
+
+fn pair(key: &str, value: &str) -> (String, String) {
+    (key.to_owned(), value.to_owned())
+}
+
+fn memory() -> Store {
+    Store::open(Db::open("memory:").expect("a new store")).expect("a new store")
+}
+
+#[tokio::test]
+async fn commands_change_the_map() {
+    let store = memory();
+    let (_log, mut state) = store.group(1).expect("a group");
+    let reader = state.reader();
+    let mut batch = WriteBatch::new();
+    batch.set("a", "1").set("b", "2").set("c", "3").delete("b").delete_range("c"..="c");
+    let mixed = Command::try_from(&batch).expect("it fits");
+    apply(&mut state, [entry(1, &mixed), entry(2, &set("d", "4"))]).await;
+    assert_eq!(pairs(&reader), [pair("a", "1"), pair("d", "4")]);
+    apply(&mut state, [entry(3, &swap("a", Some("1"), Some("5"))), entry(4, &swap("a", Some("1"), None))])
+        .await;
+    assert_eq!(pairs(&reader), [pair("a", "5"), pair("d", "4")]);
+    assert_eq!(reader.moment().expect("it can be read").applied(), Some(id(4)));
+}
+
+/// A command that no node can apply is refused by all, and the next one is applied.
+#[tokio::test]
+async fn a_malformed_command_is_refused() {
+    let store = memory();
+    let (_log, mut state) = store.group(1).expect("a group");
+    let bytes = set("a", "1").as_bytes().to_vec();
+    for cut in 1..bytes.len() - 1 {
+        let is_refused = Command::from_bytes(&bytes[..cut]).is_err();
+        assert_eq!(is_refused, cut > 1, "a command of no operations does nothing; cut at {cut}");
+    }
+    assert!(Command::from_bytes(&[]).is_err());
+    assert!(Command::from_bytes(&[2]).is_err());
+    assert!(Command::one(Op::Add { key: "a", delta: 1 }).is_err());
+    assert!(Command::one(Op::Delete { key: vec![0; 70_000] }).is_err());
+    apply(&mut state, [entry(1, &set("a", "1"))]).await;
+    assert_eq!(pairs(&state.reader()), [pair("a", "1")]);
+}
+
+/// Repeats of a client's command are applied once, also after a snapshot was installed.
+#[tokio::test]
+async fn a_session_applies_a_command_once() {
+    let store = memory();
+    let (_log, mut state) = store.group(1).expect("a group");
+    let first = swap("a", None, Some("1")).with_session(9, 1);
+    let second = set("a", "2").with_session(9, 2);
+    apply(&mut state, [entry(1, &first), entry(2, &first), entry(3, &second), entry(4, &second)]).await;
+    // A late repetition of the first changes nothing.
+    apply(&mut state, [entry(5, &set("b", "1")), entry(6, &first), entry(7, &second)]).await;
+    assert_eq!(pairs(&state.reader()), [pair("a", "2"), pair("b", "1")]);
+
+    let other = memory();
+    let (_log, mut copy) = other.group(1).expect("a group");
+    send(&mut state, &mut copy).await;
+    apply(&mut copy, [entry(8, &set("a", "3")), entry(9, &second), entry(10, &first)]).await;
+    assert_eq!(pairs(&copy.reader()), [pair("a", "3"), pair("b", "1")]);
+    apply(&mut copy, [entry(11, &Command::end_session(9)), entry(12, &second)]).await;
+    assert_eq!(pairs(&copy.reader()), [pair("a", "2"), pair("b", "1")]);
+}
+
+/// Sends the current snapshot as bytes.
+async fn send(from: &mut State, to: &mut State) {
+    let snapshot = RaftStateMachine::<Types>::get_current_snapshot(from).await.expect("a snapshot");
+    let snapshot = snapshot.expect("something was applied");
+    let mut receiver = to.reader().receive().expect("it can be received");
+    for chunk in snapshot.snapshot.chunks().expect("it can be read") {
+        // In pieces, as they come from a network.
+        for piece in chunk.expect("it can be read").chunks(7) {
+            receiver.push(piece).expect("it is whole");
+        }
+    }
+    let image: Image = receiver.finish().expect("it is complete");
+    RaftStateMachine::<Types>::install_snapshot(to, &snapshot.meta, image)
+        .await
+        .expect("it can be installed");
+}
+
+#[tokio::test]
+async fn a_snapshot_replaces_everything() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let open = |name: &str| open(&directory.path().join(name));
+    let (store, other) = (open("a"), open("b"));
+    let (_log, mut state) = store.group(1).expect("a group");
+    let (log, mut copy) = other.group(1).expect("a group");
+    apply(&mut copy, [entry(1, &set("old", "")), entry(2, &set("older", ""))]).await;
+    let many = (1..2000).map(|index| entry(index, &set(&format!("{index:05}"), &"x".repeat(500))));
+    apply(&mut state, many).await;
+    let builder = RaftStateMachine::<Types>::get_snapshot_builder(&mut state).await;
+    let mut builder = builder;
+    let built = RaftSnapshotBuilder::<Types>::build_snapshot(&mut builder).await.expect("it can be built");
+    assert_eq!(built.meta.last_log_id, Some(id(1999)));
+    send(&mut state, &mut copy).await;
+    assert_eq!(pairs(&copy.reader()), pairs(&state.reader()));
+
+    // Damage on the way is noticed, and leaves nothing.
+    let bytes: Vec<u8> =
+        built.snapshot.chunks().expect("chunks").flat_map(|chunk| chunk.expect("read")).collect();
+    for at in (0..bytes.len()).step_by(bytes.len() / 50) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 4;
+        let mut receiver = copy.reader().receive().expect("it can be received");
+        let received = receiver.push(&damaged).and_then(|()| receiver.finish());
+        assert!(received.is_err(), "byte {at} was changed");
+    }
+    drop(built);
+    assert_eq!(
+        other.db().keyspaces().expect("names").len(),
+        5,
+        "three of all groups, the data, the default one"
+    );
+    drop((log, copy, other));
+
+    let other = open("b");
+    let (_log, copy) = other.group(1).expect("a group");
+    assert_eq!(pairs(&copy.reader()), pairs(&state.reader()), "after it was opened again");
+}
+
+fn open(path: &Path) -> Store {
+    let db = Db::builder().memtable_bytes(64 << 10).open(path.to_str().expect("UTF-8")).expect("a store");
+    Store::with_checkpoints(db, path.with_extension("checkpoints")).expect("a store")
+}
+
+/// A checkpoint serves the snapshot after a restart, also when newer entries were applied.
+#[tokio::test]
+async fn a_checkpoint_outlives_the_process() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store");
+    {
+        let store = open(&path);
+        let (_log, mut state) = store.group(1).expect("a group");
+        apply(&mut state, [entry(1, &set("a", "1"))]).await;
+        for _ in 0..3 {
+            let mut builder = RaftStateMachine::<Types>::get_snapshot_builder(&mut state).await;
+            RaftSnapshotBuilder::<Types>::build_snapshot(&mut builder).await.expect("it can be built");
+        }
+        apply(&mut state, [entry(2, &set("b", "2"))]).await;
+    }
+    let store = open(&path);
+    let (mut log, mut state) = store.group(1).expect("a group");
+    let current = RaftStateMachine::<Types>::get_current_snapshot(&mut state).await.expect("it can be read");
+    assert_eq!(current.expect("a checkpoint").meta.last_log_id, Some(id(1)));
+    let checkpoints = path.with_extension("checkpoints").join("0000000000000001");
+    assert_eq!(std::fs::read_dir(checkpoints).expect("a directory").count(), 1, "older ones are removed");
+    // What the log has no more, a snapshot must have.
+    RaftLogStorage::<Types>::purge(&mut log, id(2)).await.expect("it can be purged");
+    let current = RaftStateMachine::<Types>::get_current_snapshot(&mut state).await.expect("it can be read");
+    assert_eq!(current.expect("the present").meta.last_log_id, Some(id(2)));
+}
+
+/// Groups share a store and nothing else; a group is open once, and can be removed.
+#[tokio::test]
+async fn groups_are_apart() {
+    let store = memory();
+    let (mut one_log, mut one) = store.group(1).expect("a group");
+    let (mut two_log, mut two) = store.group(2).expect("a group");
+    assert!(store.group(1).is_err(), "it is open");
+    for (log, state, value) in [(&mut one_log, &mut one, "1"), (&mut two_log, &mut two, "2")] {
+        let entries = [entry(1, &set("key", value))];
+        RaftLogStorageExt::<Types>::blocking_append(log, entries.clone()).await.expect("it can be appended");
+        apply(state, entries).await;
+    }
+    RaftLogStorage::<Types>::purge(&mut one_log, id(1)).await.expect("it can be purged");
+    let mut reader = RaftLogStorage::<Types>::get_log_reader(&mut two_log).await;
+    let entries = RaftLogReader::<Types>::try_get_log_entries(&mut reader, ..).await.expect("entries");
+    assert_eq!(entries, [entry(1, &set("key", "2"))]);
+    assert_eq!(pairs(&one.reader()), [pair("key", "1")]);
+    drop((one_log, one));
+    assert_eq!(store.groups().expect("groups"), [1, 2]);
+    store.remove(1).expect("it can be removed");
+    assert_eq!(store.groups().expect("groups"), [2]);
+    let (_log, one) = store.group(1).expect("a new group");
+    assert_eq!(pairs(&one.reader()), []);
+    assert_eq!(pairs(&two.reader()), [pair("key", "2")]);
+}
+
+/// A log refuses what would leave a hole.
+#[tokio::test]
+async fn a_log_has_no_holes() {
+    let store = memory();
+    let (mut log, _state) = store.group(1).expect("a group");
+    let log: &mut Log = &mut log;
+    RaftLogStorageExt::<Types>::blocking_append(log, [entry(5, &set("a", "1"))]).await.expect("the first");
+    let error = RaftLogStorageExt::<Types>::blocking_append(log, [entry(7, &set("a", "1"))]).await;
+    let error = error.expect_err("a hole").to_string();
+    assert!(error.contains("group 1") && error.contains("entry 7 does not follow"), "{error}");
+}

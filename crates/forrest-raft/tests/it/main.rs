@@ -1,0 +1,4 @@
+//! Tests of the storage for openraft.
+
+mod machine;
+mod suite;
