@@ -1,4 +1,5 @@
 //! Tests of the storage for openraft.
 
 mod machine;
+mod power;
 mod suite;
