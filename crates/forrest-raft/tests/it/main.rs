@@ -2,4 +2,5 @@
 
 mod machine;
 mod power;
+mod simulator;
 mod suite;

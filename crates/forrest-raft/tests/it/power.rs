@@ -1,9 +1,9 @@
 //! Power cuts at every I/O of a node's work. The store must then be in a state that it was in, no older than the last
 //! vote, entry or snapshot that was reported as durable, and must go on from there.
 //!
-//! The work is the same each time: two groups append, vote, truncate, apply, purge, and install a snapshot. It is done
-//! once without a cut, and the state after each step is kept. Every state of a group is looked at as a whole: vote, log,
-//! purged and committed log ids, membership, sessions (by repeating a command) and data.
+//! The work is the same each time: two groups append, vote, truncate, apply, purge, and install snapshots. It is done
+//! once without a cut, and the state after each step is kept. A group is looked at as a whole: vote, log, purged and
+//! committed log ids, membership and data; sessions by repeated commands.
 
 use crate::machine::{apply, entry, id, set, swap};
 use forrest::simulated::{self, Simulated};
