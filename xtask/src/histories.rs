@@ -6,6 +6,7 @@
 //! its search is porcupine's. It must refuse the histories of mutants of the commit.
 
 use std::fs;
+use std::path::PathBuf;
 
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
@@ -33,11 +34,28 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
 /// The step.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {
     required::demand(workspace, required::HISTORIES)?;
+    let program = match checker(workspace)? {
+        Ok(program) => program,
+        Err(why) => return Ok(Outcome::Skipped(why)),
+    };
+    let histories = workspace.target.join(HISTORIES);
+    let _ = fs::remove_dir_all(&histories);
+    fs::create_dir_all(&histories).map_err(|error| format!("{}: {error}", histories.display()))?;
+    let mut record = workspace.cargo(&["test", "--locked", "--package", "forrest-db", "--lib"]);
+    if setup::compiler(workspace).is_ok() {
+        record.args(["--features", "llds-user"]);
+    }
+    record.args(["--", TESTS]).env("FORREST_HISTORIES", &histories);
+    workspace::run(&mut record)?;
+    workspace::run(workspace.command(&program).arg(&histories))?;
+    Ok(Outcome::Passed)
+}
+
+/// The program that checks, built; or why it cannot be.
+pub(crate) fn checker(workspace: &Workspace) -> Result<Result<PathBuf, String>, String> {
     required::demand(workspace, required::CHECKER)?;
     if !setup::on_path("go") {
-        return Ok(Outcome::Skipped(
-            "there is no Go (https://go.dev/dl, or the package golang-go)".to_owned(),
-        ));
+        return Ok(Err("there is no Go (https://go.dev/dl, or the package golang-go)".to_owned()));
     }
     let source = workspace.root.join(CHECKER);
     let program = workspace.target.join(PROGRAM);
@@ -51,17 +69,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         if workspace::succeeds(&mut fetch) {
             return Err(why);
         }
-        return Ok(Outcome::Skipped("its modules cannot be fetched from proxy.golang.org".to_owned()));
+        return Ok(Err("its modules cannot be fetched from proxy.golang.org".to_owned()));
     }
-    let histories = workspace.target.join(HISTORIES);
-    let _ = fs::remove_dir_all(&histories);
-    fs::create_dir_all(&histories).map_err(|error| format!("{}: {error}", histories.display()))?;
-    let mut record = workspace.cargo(&["test", "--locked", "--package", "forrest-db", "--lib"]);
-    if setup::compiler(workspace).is_ok() {
-        record.args(["--features", "llds-user"]);
-    }
-    record.args(["--", TESTS]).env("FORREST_HISTORIES", &histories);
-    workspace::run(&mut record)?;
-    workspace::run(workspace.command(&program).arg(&histories))?;
-    Ok(Outcome::Passed)
+    Ok(Ok(program))
 }

@@ -30,6 +30,7 @@ mod page;
 mod portable;
 mod python;
 mod races;
+mod raft;
 mod required;
 mod setup;
 mod soak;
@@ -107,6 +108,7 @@ const COMMANDS: &[Command] = &[
         does: "loom models of the lock-free protocols, and weakened mutants, which must fail",
         run: models::run,
     },
+    Command { name: raft::NAME, arguments: "", does: raft::DOES, run: raft::run },
     Command { name: histories::NAME, arguments: "", does: histories::DOES, run: histories::run },
     Command { name: "mutants", arguments: "[NAME...]", does: mutants::DOES, run: mutants::run },
     Command {

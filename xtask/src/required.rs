@@ -82,6 +82,12 @@ pub(crate) const GATES: &str = "crates/remixdb/src/tests/crash.rs";
 pub(crate) const GATES_TRANSACTIONS: &str = "crates/forrest/src/tests/transactions.rs";
 pub(crate) const HISTORIES: &str = "crates/forrest/src/tests/histories.rs";
 pub(crate) const CHECKER: &str = "crates/forrest/tests/histories/main.go";
+/// Clusters of forrest-raft, simulated and as processes.
+pub(crate) const RAFT: &[&str] = &[
+    "crates/forrest-raft/examples/node/main.rs",
+    "crates/forrest-raft/tests/it/processes.rs",
+    "crates/forrest-raft/tests/it/simulator/mod.rs",
+];
 /// The same commands under many option sets.
 pub(crate) const OPTIONS: &str = "crates/forrest/tests/it/options.rs";
 /// A store on disk for a long time.

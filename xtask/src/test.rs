@@ -8,7 +8,7 @@ use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{
     Failure, docs, engine, go, histories, install, instructions, kafka, models, msrv, mutants, packages,
-    page, portable, python, races, required, setup, soak, tidy, vm,
+    page, portable, python, races, raft, required, setup, soak, tidy, vm,
 };
 
 const STEPS: &[Step] = &[
@@ -52,6 +52,7 @@ const STEPS: &[Step] = &[
         run: models::weakened,
     },
     Step { name: histories::NAME, does: histories::DOES, run: histories::step },
+    Step { name: raft::NAME, does: raft::DOES, run: raft::step },
     Step { name: "mutants", does: mutants::DOES, run: mutants::step },
     Step { name: "cross", does: "compiling for AArch64, FreeBSD and macOS", run: cross },
     Step {

@@ -11,6 +11,7 @@
 //! let store = Store::open(Db::open(path)?)?;
 //! let (log, state) = store.group(1)?;
 //! let reader = state.reader();
+//! // let config = Arc::new(forrest_raft::config().validate()?);
 //! // let raft = openraft::Raft::<Types, State>::new(1, config, network, log, state).await?;
 //! assert_eq!(reader.moment()?.applied(), None);
 //! # drop((log, state));
@@ -25,6 +26,8 @@
 //! - A snapshot is installed as a whole or not at all, after any crash. Sender and receiver need memory for a chunk of
 //!   256 KiB and a pair.
 //! - Errors name the group, what failed and why. openraft stops the node on them.
+//!
+//! Linearizable reads need openraft's setting `enable_leader_restore` off, as in [`config`].
 //!
 //! What it does not do: elections, replication and membership are openraft's, and the network is the program's.
 //!
@@ -43,7 +46,7 @@
 //! | log.rs | [`Log`]: the log and the vote of a group |
 //! | image.rs | [`Image`], [`Receiver`]: snapshots on their way; [`Moment`]: data to read |
 //! | checkpoint.rs | checkpoints, from which snapshots are read |
-//! | types.rs | [`Types`], [`Config`]: the types that openraft is used with |
+//! | types.rs | [`Types`], [`Config`], [`config`]: the types that openraft is used with |
 //! | group.rs | what the groups of a store share |
 //! | format.rs | the stored bytes |
 //! | command.rs | [`Command`], [`Response`] |
@@ -67,7 +70,9 @@ pub use image::{Chunks, Image, Moment, Receiver};
 pub use log::{Log, Reader as LogReader};
 pub use state::{Builder, Reader, State};
 pub use store::Store;
-pub use types::{Config, Entry, LeaderId, LogId, Membership, Meta, Payload, StoredMembership, Types, Vote};
+pub use types::{
+    Config, Entry, LeaderId, LogId, Membership, Meta, Payload, StoredMembership, Types, Vote, config,
+};
 
 /// The example of the README.
 #[cfg(doctest)]

@@ -27,6 +27,22 @@ pub type Entry = openraft::Entry<LeaderId, Payload>;
 /// What a snapshot says of itself.
 pub type Meta = openraft::SnapshotMeta<LeaderId, u64, BasicNode>;
 
+/// openraft's settings, as this storage needs them. Change what you like, except `enable_leader_restore`, which is off.
+///
+/// With it, a leader that is started again goes on as leader without an election. This storage syncs the log, and not
+/// the number of the entry that is known to be committed, nor the data, which follow from the log. So after a power cut
+/// such a leader could have data that are older than what it has shown before, and its linearizable reads would return
+/// them. A new election finds out what is committed first.
+///
+/// ```
+/// let config = openraft::Config { heartbeat_interval: 100, ..forrest_raft::config() };
+/// assert_eq!(config.validate()?.enable_leader_restore, Some(false));
+/// # Ok::<(), openraft::ConfigError>(())
+/// ```
+pub fn config() -> openraft::Config {
+    openraft::Config { enable_leader_restore: Some(false), ..openraft::Config::default() }
+}
+
 /// Any configuration of openraft with the types of this crate. The runtime, the responders and the batches are free:
 /// [`Types`] has Tokio, and a test may have a runtime with a seed.
 pub trait Config:

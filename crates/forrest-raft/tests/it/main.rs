@@ -1,6 +1,8 @@
 //! Tests of the storage for openraft.
 
+mod history;
 mod machine;
 mod power;
+mod processes;
 mod simulator;
 mod suite;

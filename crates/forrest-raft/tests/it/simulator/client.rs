@@ -1,9 +1,9 @@
 //! A client: it makes calls until all is over, and notes what they returned.
 
 use super::Seeded;
-use super::history::{Call, Record};
 use super::net::Net;
 use super::node::Node;
+use crate::history::{Call, Record};
 use forrest::{Op, WriteBatch};
 use forrest_base::random::Random;
 use forrest_raft::{Command, Response};

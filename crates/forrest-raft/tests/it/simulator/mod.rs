@@ -7,10 +7,10 @@
 //! waiters in an order of their own, so a seed repeats a run only nearly.
 
 mod client;
-mod history;
 mod net;
 mod node;
 
+use crate::history;
 use client::{Client, Shared};
 use forrest::simulated::Simulated;
 use forrest_base::random::Random;

@@ -13,6 +13,7 @@ use openraft::{AnyError, BasicNode, OptionalSend, Snapshot, alias::SnapshotOf};
 use openraft_multi::{GroupNetworkAdapter, GroupRouter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -75,6 +76,8 @@ impl Net {
 pub(crate) struct Router {
     pub(crate) net: Net,
     pub(crate) from: u64,
+    /// What a dead process has sent does not arrive, and no response does.
+    pub(crate) is_dead: Arc<AtomicBool>,
 }
 
 fn unreachable(what: &str) -> RPCError<Seeded> {
@@ -90,12 +93,12 @@ impl Router {
         request: impl FnOnce(Arc<Node>) -> F,
     ) -> Result<T, RPCError<Seeded>> {
         let call = async {
-            if !self.net.travel(self.from, to).await {
+            if !self.net.travel(self.from, to).await || self.is_dead.load(Relaxed) {
                 return std::future::pending().await;
             }
             let Some(node) = self.net.node(to) else { return Err(unreachable("the node is down")) };
             let response = request(node).await;
-            if !self.net.travel(to, self.from).await {
+            if !self.net.travel(to, self.from).await || self.is_dead.load(Relaxed) {
                 return std::future::pending().await;
             }
             response.map_err(|error| RPCError::Network(NetworkError::new(&error)))

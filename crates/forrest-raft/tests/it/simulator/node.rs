@@ -8,6 +8,7 @@ use forrest_raft::{Reader, State, Store};
 use openraft::{Config, Raft, SnapshotPolicy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub(crate) struct Node {
     pub(crate) id: u64,
@@ -15,6 +16,7 @@ pub(crate) struct Node {
     pub(crate) store: Store,
     pub(crate) background: Background,
     groups: BTreeMap<u64, (Raft<Seeded, State>, Reader)>,
+    is_dead: Arc<AtomicBool>,
 }
 
 fn config() -> Arc<Config> {
@@ -26,7 +28,7 @@ fn config() -> Arc<Config> {
         max_in_snapshot_log_to_keep: 5,
         purge_batch_size: 1,
         install_snapshot_timeout: 500,
-        ..Config::default()
+        ..forrest_raft::config()
     })
 }
 
@@ -41,15 +43,15 @@ impl Node {
         let told = |error: forrest::Error| error.to_string();
         let (db, background) = simulated::open_unattended(disk.clone(), &builder).map_err(told)?;
         let store = Store::open_inline(db).map_err(told)?;
-        let mut groups = BTreeMap::new();
+        let (mut groups, is_dead) = (BTreeMap::new(), Arc::new(AtomicBool::new(false)));
         for group in GROUPS {
             let (log, state) = store.group(group).map_err(told)?;
             let reader = state.reader();
-            let router = Router { net: net.clone(), from: id };
+            let router = Router { net: net.clone(), from: id, is_dead: Arc::clone(&is_dead) };
             let raft = Raft::new(id, config(), Connections { router, group }, log, state).await;
             groups.insert(group, (raft.map_err(|error| error.to_string())?, reader));
         }
-        let node = Arc::new(Node { id, disk, store, background, groups });
+        let node = Arc::new(Node { id, disk, store, background, groups, is_dead });
         net.put(Arc::clone(&node));
         Ok(node)
     }
@@ -62,8 +64,11 @@ impl Node {
         &self.groups[&group].1
     }
 
-    /// Ends its tasks. What they still write goes to a disk that nobody looks at.
+    /// Ends its tasks. Until they have ended they send, receive and write nothing.
     pub(crate) async fn stop(&self) {
+        // ORDERING: one thread runs everything.
+        self.is_dead.store(true, Relaxed);
+        self.disk.freeze();
         for (raft, _) in self.groups.values() {
             drop(raft.shutdown().await);
         }
