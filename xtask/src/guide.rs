@@ -31,6 +31,8 @@ const DIRECTORY: &str = "docs/guides";
 pub(crate) const GO: &str = "docs/guides/go.md";
 /// The guide that the step `kafka` follows, because not every machine has Java and Maven.
 pub(crate) const KAFKA: &str = "docs/guides/kafka.md";
+/// That of the step `raft`, which builds the example.
+pub(crate) const RAFT: &str = "docs/guides/raft.md";
 
 /// A part of a guide that is in a block.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,7 +77,7 @@ pub(crate) fn follow_all(workspace: &Workspace, home: &Path, prefix: &Path) -> R
             pages.push(format!("{DIRECTORY}/{name}"));
         }
     }
-    pages.retain(|page| page != GO && page != KAFKA);
+    pages.retain(|page| ![GO, KAFKA, RAFT].contains(&page.as_str()));
     pages.sort();
     for page in &pages {
         follow(workspace, page, home, prefix)?;

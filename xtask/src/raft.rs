@@ -3,13 +3,13 @@
 //! The simulator of `crates/forrest-raft/tests/it/simulator` runs three and five nodes in one thread, and
 //! `tests/it/processes.rs` starts the example `node` as three and five processes. Both write what their clients saw
 //! into a directory, and check it themselves. Then the program of the step `histories` searches each history for an
-//! order that explains it. It must refuse one that is wrong.
+//! order that explains it. It must refuse one that is wrong. The guide, which starts the example too, is followed.
 
 use std::fs;
 
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, histories, required};
+use crate::{Failure, guide, histories, required, setup};
 
 /// Below the target directory.
 const HISTORIES: &str = "histories-of-raft";
@@ -40,6 +40,11 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     tests.args(package).args(["--", "--include-ignored", "--nocapture", "--test-threads", "1"]);
     tests.args(["simulator", "processes", "history"]);
     workspace::run(tests.env("FORREST_HISTORIES", &directory))?;
+    if !setup::on_path("curl") {
+        return Ok(Outcome::Skipped("all passed but the guide: there is no curl".to_owned()));
+    }
+    let home = workspace.target.join("guide-of-raft");
+    guide::follow(workspace, guide::RAFT, &home, &home.join(".unused"))?;
     let program = match histories::checker(workspace)? {
         Ok(program) => program,
         Err(why) => return Ok(Outcome::Skipped(format!("all passed but the other checker: {why}"))),

@@ -38,9 +38,9 @@ pub(crate) struct App {
 
 fn config() -> Result<Arc<Config>, Box<dyn Error>> {
     let config = Config {
-        heartbeat_interval: 100,
-        election_timeout_min: 400,
-        election_timeout_max: 800,
+        heartbeat_interval: 150,
+        election_timeout_min: 600,
+        election_timeout_max: 1200,
         // Small, so that snapshots are seen at work. A real store would take 100,000 entries.
         snapshot_policy: SnapshotPolicy::LogsSinceLast(500),
         max_in_snapshot_log_to_keep: 100,

@@ -40,12 +40,12 @@ impl Node {
     pub(crate) async fn start(id: u64, disk: Simulated, net: &Net) -> Result<Arc<Node>, String> {
         let builder = Db::builder().pages(Pages::Plain).memtable_bytes(8 << 10).table_bytes(4 << 10);
         let builder = builder.cache_bytes(1 << 16).workers(1);
-        let told = |error: forrest::Error| error.to_string();
-        let (db, background) = simulated::open_unattended(disk.clone(), &builder).map_err(told)?;
-        let store = Store::open_inline(db).map_err(told)?;
+        let text = |error: forrest::Error| error.to_string();
+        let (db, background) = simulated::open_unattended(disk.clone(), &builder).map_err(text)?;
+        let store = Store::open_inline(db).map_err(text)?;
         let (mut groups, is_dead) = (BTreeMap::new(), Arc::new(AtomicBool::new(false)));
         for group in GROUPS {
-            let (log, state) = store.group(group).map_err(told)?;
+            let (log, state) = store.group(group).map_err(text)?;
             let reader = state.reader();
             let router = Router { net: net.clone(), from: id, is_dead: Arc::clone(&is_dead) };
             let raft = Raft::new(id, config(), Connections { router, group }, log, state).await;
