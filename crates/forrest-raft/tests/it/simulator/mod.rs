@@ -285,10 +285,10 @@ fn run(nodes: u64, seeds: std::ops::Range<u64>, rounds: u64) {
 
 #[test]
 fn three_nodes() {
-    run(3, 0..sized(2, 8), sized(6, 12));
+    run(3, 0..sized(2, 4), sized(6, 10));
 }
 
 #[test]
 fn five_nodes() {
-    run(5, 100..sized(101, 105), sized(6, 12));
+    run(5, 100..sized(101, 103), sized(6, 10));
 }
