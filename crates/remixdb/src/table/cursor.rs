@@ -401,7 +401,9 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         Ok(match self.kind(ordinal)? {
             Kind::Value => false,
             Kind::Tombstone => true,
-            Kind::Wrapped => self.table.may_expire() && self.stored(ordinal)?.has_expired(now_ms),
+            // If nothing expires, values are wrapped because they are in logs.
+            Kind::Wrapped if !self.table.may_expire() && self.table.large_bytes() > 0 => false,
+            Kind::Wrapped => self.stored(ordinal)?.has_expired(now_ms),
         })
     }
 
