@@ -21,7 +21,7 @@
 //!      0 time   milliseconds since 1970: the log was begun then
 //!      1 batch  a number: so many changes that follow are one batch
 //!      2 name   keyspace, length of the name, name: the keyspace is called so
-//!      3 moved  a number: so many changes that follow give keys the values that they have. They take sequence numbers,
+//!      3 moved  a number: as many of the next changes give keys the values that they have. They take sequence numbers,
 //!               and are no changes of the stream
 //!   7 ingest    0 or 1, length of a key, key, length of another one, the other: pairs with keys between these are
 //!               going to be added past the log (0), or were added (1)

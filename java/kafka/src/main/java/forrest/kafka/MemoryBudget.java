@@ -61,7 +61,7 @@ final class MemoryBudget {
         }
     }
 
-    /** Bytes of each of so many stores. */
+    /** Bytes of each store, if there are this many. */
     static synchronized long share(int stores) {
         long total = given == 0 ? DEFAULT_BYTES : given;
         return Math.max(total / Math.max(stores, 1), STORE_BYTES_MIN);
