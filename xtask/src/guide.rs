@@ -33,6 +33,8 @@ pub(crate) const GO: &str = "docs/guides/go.md";
 pub(crate) const KAFKA: &str = "docs/guides/kafka.md";
 /// That of the step `raft`, which builds the example.
 pub(crate) const RAFT: &str = "docs/guides/raft.md";
+/// The guides that steps of their own follow.
+const OF_OTHER_STEPS: [&str; 3] = [GO, KAFKA, RAFT];
 
 /// A part of a guide that is in a block.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,7 +69,7 @@ save() {
 }
 "#;
 
-/// Follows every page of `docs/guides` but [`GO`] and [`KAFKA`], each in an empty directory `home`.
+/// Follows every page of `docs/guides` but those of other steps, each in an empty directory `home`.
 pub(crate) fn follow_all(workspace: &Workspace, home: &Path, prefix: &Path) -> Result<(), String> {
     let told = |error: std::io::Error| format!("{DIRECTORY}: {error}");
     let mut pages = Vec::new();
@@ -77,7 +79,7 @@ pub(crate) fn follow_all(workspace: &Workspace, home: &Path, prefix: &Path) -> R
             pages.push(format!("{DIRECTORY}/{name}"));
         }
     }
-    pages.retain(|page| ![GO, KAFKA, RAFT].contains(&page.as_str()));
+    pages.retain(|page| !OF_OTHER_STEPS.contains(&page.as_str()));
     pages.sort();
     for page in &pages {
         follow(workspace, page, home, prefix)?;

@@ -138,7 +138,7 @@ mod tests {
             PROCESS_CONFIG,
             DEBUG_CONFIG,
         ];
-        let lists = [&files, &CMAKE[..], MODELS, MODULE, PYTHON, GO, JAVA, EXAMPLES_C, GUIDES_C]
+        let lists = [&files, &CMAKE[..], MODELS, MODULE, PYTHON, GO, JAVA, RAFT, EXAMPLES_C, GUIDES_C]
             .into_iter()
             .flatten();
         for path in lists.chain(LOOM.iter().map(|loom| &loom.file)) {

@@ -3,7 +3,7 @@
 use crate::engine;
 use crate::salvage::Progress;
 use crate::url::directory;
-use forrest_engine::{Error, Result, Store as _};
+use forrest_engine::{EncryptionKey, Error, Result, Store as _};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -41,8 +41,13 @@ pub(crate) fn check(path: &Path) -> Result<()> {
 /// # Errors
 /// `Io` if there are none; `InvalidArgument` if the directory has other files.
 pub fn backups(path: impl AsRef<Path>) -> Result<Vec<Backup>> {
-    check(path.as_ref())?;
-    remixdb::backups(path.as_ref(), None)
+    backups_of(path.as_ref(), None)
+}
+
+/// The same of a directory that may be encrypted.
+pub(crate) fn backups_of(path: &Path, key: Option<&EncryptionKey>) -> Result<Vec<Backup>> {
+    check(path)?;
+    remixdb::backups(path, key)
 }
 
 /// Makes a new store at `to` of the backup with this number, or of the newest one. Every byte is checked while it is
@@ -66,9 +71,19 @@ pub fn restore_with(
     to: impl AsRef<Path>,
     mut see: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Backup> {
-    check(path.as_ref())?;
-    check(to.as_ref())?;
-    remixdb::restore(path.as_ref(), None, id, to.as_ref(), &mut see)
+    restore_of((path.as_ref(), None), id, to.as_ref(), &mut see)
+}
+
+/// The same from a directory that may be encrypted.
+pub(crate) fn restore_of(
+    (path, key): (&Path, Option<&EncryptionKey>),
+    id: Option<u64>,
+    to: &Path,
+    see: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Backup> {
+    check(path)?;
+    check(to)?;
+    remixdb::restore(path, key, id, to, see)
 }
 
 /// Reads every byte of the backup with this number, or of the newest one, and checks it. Writes nothing.
@@ -89,8 +104,17 @@ pub fn verify_backup_with(
     id: Option<u64>,
     mut see: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Backup> {
-    check(path.as_ref())?;
-    remixdb::verify_backup(path.as_ref(), None, id, &mut see)
+    verify_of((path.as_ref(), None), id, &mut see)
+}
+
+/// The same in a directory that may be encrypted.
+pub(crate) fn verify_of(
+    (path, key): (&Path, Option<&EncryptionKey>),
+    id: Option<u64>,
+    see: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Backup> {
+    check(path)?;
+    remixdb::verify_backup(path, key, id, see)
 }
 
 /// Removes old backups, and the files that none of the others needs. The newest backup always stays. A crash leaves
@@ -100,6 +124,11 @@ pub fn verify_backup_with(
 /// `Corrupt` or `Unsupported` if a backup that is to stay cannot be read: it may need any file. `Busy` if one that is
 /// to be removed is being restored or verified, or if a backup or prune is in progress. Nothing is removed then. `Io`.
 pub fn prune(path: impl AsRef<Path>, keep: Keep) -> Result<Pruned> {
-    check(path.as_ref())?;
-    remixdb::prune(path.as_ref(), None, keep)
+    prune_of(path.as_ref(), None, keep)
+}
+
+/// The same in a directory that may be encrypted.
+pub(crate) fn prune_of(path: &Path, key: Option<&EncryptionKey>, keep: Keep) -> Result<Pruned> {
+    check(path)?;
+    remixdb::prune(path, key, keep)
 }

@@ -26,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::backup::{Backup, Keep, Pruned, check};
+use crate::backup::{Backup, Keep, Pruned, backups_of, check, prune_of, restore_of, verify_of};
 use crate::salvage::{Progress, Salvaged, salvage_of};
 use forrest_engine::{EncryptionKey, Result};
 use std::ops::ControlFlow;
@@ -37,8 +37,7 @@ use std::path::Path;
 /// # Errors
 /// Also `InvalidArgument` for a wrong key, or one that is missing.
 pub fn backups(path: impl AsRef<Path>, key: Option<&EncryptionKey>) -> Result<Vec<Backup>> {
-    check(path.as_ref())?;
-    remixdb::backups(path.as_ref(), key)
+    backups_of(path.as_ref(), key)
 }
 
 /// Makes a new store of a backup: [`restore_with`](crate::restore_with). The store has the key of the directory, and
@@ -53,9 +52,7 @@ pub fn restore(
     to: impl AsRef<Path>,
     mut see: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Backup> {
-    check(path.as_ref())?;
-    check(to.as_ref())?;
-    remixdb::restore(path.as_ref(), key, id, to.as_ref(), &mut see)
+    restore_of((path.as_ref(), key), id, to.as_ref(), &mut see)
 }
 
 /// Reads every byte of a backup and checks it: [`verify_backup_with`](crate::verify_backup_with).
@@ -68,8 +65,7 @@ pub fn verify_backup(
     id: Option<u64>,
     mut see: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Backup> {
-    check(path.as_ref())?;
-    remixdb::verify_backup(path.as_ref(), key, id, &mut see)
+    verify_of((path.as_ref(), key), id, &mut see)
 }
 
 /// Replaces the key of a directory of backups, as [`Db::rotate_key`](crate::Db::rotate_key) does for a store. After the
@@ -89,8 +85,7 @@ pub fn rotate_key(path: impl AsRef<Path>, key: &EncryptionKey, new: &EncryptionK
 /// # Errors
 /// Also `InvalidArgument` for a wrong key, or one that is missing.
 pub fn prune(path: impl AsRef<Path>, key: Option<&EncryptionKey>, keep: Keep) -> Result<Pruned> {
-    check(path.as_ref())?;
-    remixdb::prune(path.as_ref(), key, keep)
+    prune_of(path.as_ref(), key, keep)
 }
 
 /// Copies what is intact of a store to a new one: [`salvage_with`](crate::salvage_with). The new store has the same

@@ -35,6 +35,19 @@ fn show(pair: Guard, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
     Ok(())
 }
 
+/// How the pairs are kept.
+fn options(settings: &Settings<'_>) -> KeyspaceCreateOptions {
+    let separation = KvSeparationOptions::default().separation_threshold(SEPARATED_BYTES);
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(settings.memtable_bytes as u64)
+        .data_block_compression_policy(match settings.compression {
+            Compression::None => CompressionPolicy::disabled(),
+            Compression::Lz4 => CompressionPolicy::all(CompressionType::Lz4),
+        })
+        .index_block_compression_policy(CompressionPolicy::disabled())
+        .with_kv_separation(settings.separates.then_some(separation))
+}
+
 impl Store for Fjall {
     const OFFERS: &'static [Durability] = &[Durability::Memory, Durability::Process, Durability::Power];
     const COMPRESSES: bool = true;
@@ -46,22 +59,7 @@ impl Store for Fjall {
             .journal_compression(CompressionType::None)
             .manual_journal_persist(settings.durability == Durability::Memory)
             .open()?;
-        let options = || {
-            KeyspaceCreateOptions::default()
-                .max_memtable_size(settings.memtable_bytes as u64)
-                .data_block_compression_policy(match settings.compression {
-                    Compression::None => CompressionPolicy::disabled(),
-                    Compression::Lz4 => CompressionPolicy::all(CompressionType::Lz4),
-                })
-                .index_block_compression_policy(CompressionPolicy::disabled())
-        };
-        let options = || match settings.separates {
-            true => options().with_kv_separation(Some(
-                KvSeparationOptions::default().separation_threshold(SEPARATED_BYTES),
-            )),
-            false => options(),
-        };
-        let pairs = db.keyspace("pairs", options)?;
+        let pairs = db.keyspace("pairs", || options(settings))?;
         Ok(Fjall { db, pairs, synced: settings.durability == Durability::Power })
     }
 
@@ -118,8 +116,7 @@ impl Transact for Optimistic {
             .journal_compression(CompressionType::None)
             .manual_journal_persist(settings.durability == Durability::Memory)
             .open()?;
-        let options = || KeyspaceCreateOptions::default().max_memtable_size(settings.memtable_bytes as u64);
-        let pairs = db.keyspace("pairs", options)?;
+        let pairs = db.keyspace("pairs", || options(settings))?;
         let mode = match settings.durability {
             Durability::Memory => None,
             Durability::Process => Some(PersistMode::Buffer),

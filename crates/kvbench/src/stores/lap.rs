@@ -201,10 +201,15 @@ impl Lap {
         }
     }
 
+    /// Bytes written for a byte stored, if the system reports them.
+    pub(crate) fn written_per_byte(&self, stored: u64) -> Option<f64> {
+        Some(self.written? as f64 / stored.max(1) as f64)
+    }
+
     /// Notes bytes written for a byte stored.
     pub(crate) fn note_written(&self, name: &str, stored: u64, figures: &mut Figures) {
-        if let Some(written) = self.written {
-            figures.set(&format!("{name}_written_per_byte"), written as f64 / stored.max(1) as f64);
+        if let Some(written) = self.written_per_byte(stored) {
+            figures.set(&format!("{name}_written_per_byte"), written);
         }
     }
 }

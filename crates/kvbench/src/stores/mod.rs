@@ -3,7 +3,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | steps.rs | the steps of an arm, and the checks of their results |
-//! | pressure.rs | the scenarios of `kvbench pressure` |
+//! | pressure.rs, pressure/ | the scenarios of `kvbench pressure` |
 //! | lap.rs | measuring a series of operations; waiting until a store is at rest |
 //! | store.rs | the trait |
 //! | pairs.rs | the pairs, and the choice of keys |

@@ -3,10 +3,13 @@
 //! Each pair is a pure function of its number, so threads write, read and check pairs without sharing what is in the
 //! store. A scenario that writes ends with a check of pairs spread over all that it wrote; a wrong one ends the arm.
 
-use super::lap::{self, Lap, Running};
+mod transfers;
+mod values;
+
+use super::lap::{self, Running};
 use super::pairs::{Key, PAIR_BYTES, Pairs, VALUE_BYTES};
-use super::store::{Amount, Answer, Pressed, Reader, Settings, Store, Transact, Way};
-use crate::data::{Choice, Distribution, Random, fold_bytes, mix};
+use super::store::{Answer, Pressed, Reader, Settings, Store, Way};
+use crate::data::{Choice, Random, fold_bytes, mix};
 use crate::job::{Compression, Durability, Figures, Job, Outcome, Part, PressureOrders, Report, Scenario};
 use crate::workload::{Mix, Op};
 use crate::{latency, usage};
@@ -48,12 +51,6 @@ const POPS: u64 = 1000;
 const LONGEST_WAIT: f64 = 1e6;
 /// A thread that waits for an operation to be due spins at the end, since sleeping is not that exact.
 const SPIN: Duration = Duration::from_micros(100);
-/// Lengths of long values, in bytes, the longest last.
-const LONG_VALUES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
-/// Places in the random text where a long value may begin.
-const LONG_CHOICES: usize = 1 << 16;
-/// Times that as many long values are overwritten as there are.
-const LONG_OVERWRITES: u64 = 3;
 /// Numbers from here on make the second half of a long value.
 const SECOND_HALF: u64 = 1 << 41;
 
@@ -647,133 +644,6 @@ impl Arm<'_> {
         self.check_count(&store, keys - times.len() as u64)
     }
 
-    /// The same bytes as values of each length, in a store of its own: loaded, read, overwritten.
-    fn values<S: Pressed>(&mut self) -> Answer<()> {
-        let (directory, mut long) = (self.orders.directory.clone(), Long::new(self.job.seed));
-        for bytes in LONG_VALUES {
-            (self.report)(format!("values of {bytes} bytes"));
-            let keys = (self.keys() * LONG_VALUES[0] as u64 / bytes as u64).max(4);
-            let within = directory.join(bytes.to_string());
-            std::fs::create_dir(&within)?;
-            let store: S = self.open_in(&within, Durability::Process)?;
-            let stored = keys * bytes as u64;
-            let figure = |name: &str| format!("{name}@{bytes}");
-            let running = Running::start(&within)?;
-            let mut spent = Duration::ZERO;
-            let put = |number: u64, round: u64, long: &mut Long, spent: &mut Duration| {
-                let (key, value) = (self.pairs.key(number), long.value(number, round, bytes));
-                let start = Instant::now();
-                store.put(&key, value)?;
-                *spent += start.elapsed();
-                Answer::Ok(())
-            };
-            for number in 0..keys {
-                put(number, 0, &mut long, &mut spent)?;
-            }
-            spent += lap::settle(&store)?;
-            let rate =
-                |spent: Duration, count: u64| (count * bytes as u64) as f64 / spent.as_secs_f64() / 1e9;
-            let per_byte = |lap: Lap, count: u64| {
-                lap.written.map(|written| written as f64 / (count * bytes as u64) as f64)
-            };
-            self.figures.set(&figure("value_load_gb_per_s"), rate(spent, keys));
-            if let Some(written) = per_byte(running.stop(), keys) {
-                self.figures.set(&figure("value_load_written_per_byte"), written);
-            }
-            let mut rounds = vec![0; keys as usize];
-            let get = self.gets(&store, bytes, &rounds, &mut long)?;
-            self.figures.set(&figure("value_get_ns"), get);
-            usage::clean(&within);
-            let (running, mut spent) = (Running::start(&within)?, Duration::ZERO);
-            let overwrites = LONG_OVERWRITES * keys;
-            let peak = peak_of(&within, &store, || {
-                for at in 0..overwrites {
-                    let number = mix(at ^ self.job.seed) % keys;
-                    rounds[number as usize] += 1;
-                    put(number, rounds[number as usize], &mut long, &mut spent)?;
-                }
-                Ok(())
-            })?;
-            self.figures.set(&figure("value_overwrite_gb_per_s"), rate(spent, overwrites));
-            if let Some(written) = per_byte(running.stop(), overwrites) {
-                self.figures.set(&figure("value_overwrite_written_per_byte"), written);
-            }
-            let rest = usage::disk_bytes(&within);
-            self.figures.set(&figure("value_overwrite_disk_per_byte"), rest as f64 / stored as f64);
-            self.figures.set(&figure("value_peak_disk_per_byte"), peak as f64 / stored as f64);
-            // What was read before was written in one order.
-            let get = self.gets(&store, bytes, &rounds, &mut long)?;
-            self.figures.set(&figure("value_get_again_ns"), get);
-            self.check_count(&store, keys)?;
-            drop(store);
-            std::fs::remove_dir_all(&within)?;
-        }
-        Ok(())
-    }
-
-    /// Gets each long value once, in a random order. Returns the mean time, in nanoseconds.
-    fn gets<S: Store>(&self, store: &S, bytes: usize, rounds: &[u64], long: &mut Long) -> Answer<f64> {
-        let (keys, mut spent, mut reader) = (rounds.len() as u64, Duration::ZERO, store.reader()?);
-        let choice = Choice::new(Distribution::Uniform, keys, self.job.seed);
-        for at in 0..keys {
-            let number = choice.pick(at);
-            let (key, expected) =
-                (self.pairs.key(number), long.value(number, rounds[number as usize], bytes));
-            let (mut right, start) = (false, Instant::now());
-            let is_there = reader.get(&key, |value| right = value == expected)?;
-            spent += start.elapsed();
-            if !is_there || !right {
-                return Err("a value that was written is not there, or is another one".into());
-            }
-        }
-        Ok(spent.as_nanos() as f64 / keys as f64)
-    }
-
-    /// Threads move amounts between accounts chosen by Zipf's law; a transaction that met another is tried again.
-    fn transfers<T: Transact>(&mut self) -> Answer<()> {
-        const FIRST: Amount = 1_000_000;
-        let store = T::open(&self.settings(&self.orders.directory, Durability::Process))?;
-        let accounts = self.keys().max(2);
-        let keys: Vec<Key> = (0..accounts).map(|number| self.pairs.key(number)).collect();
-        keys.iter().try_for_each(|key| store.put(key, &FIRST.to_le_bytes()))?;
-        let choice = Choice::new(Distribution::ZIPFIAN, accounts, self.job.seed);
-        let (start, time) = (Instant::now(), self.time());
-        let move_amounts = |thread: u64| -> Answer<(Histogram<u64>, u64)> {
-            let (mut each, mut met, mut random) = (latency::histogram(), 0, Random::new(mix(thread ^ 7)));
-            while start.elapsed() < time {
-                let from = choice.pick_of(random.next(), accounts);
-                let to = (from + 1 + choice.pick_of(random.next(), accounts) % (accounts - 1)) % accounts;
-                let amount = random.below(100);
-                let keys = [from, to].map(|number| &keys[number as usize][..]);
-                let begin = Instant::now();
-                while !store.transfer(keys, |[from, to]| {
-                    let amount = amount.min(from);
-                    [from - amount, to + amount]
-                })? {
-                    met += 1;
-                }
-                each.saturating_record(begin.elapsed().as_nanos() as u64);
-            }
-            Ok((each, met))
-        };
-        let (mut each, mut met) = (latency::histogram(), 0);
-        thread::scope(|scope| {
-            let threads =
-                (0..u64::from(self.orders.threads)).map(|thread| scope.spawn(move || move_amounts(thread)));
-            for thread in threads.collect::<Vec<_>>() {
-                let (own, own_met) = thread.join().map_err(|_| "a thread panicked")??;
-                each.add(own)?;
-                met += own_met;
-            }
-            Answer::Ok(())
-        })?;
-        self.figures.set("transfer_ops_per_s", each.len() as f64 / start.elapsed().as_secs_f64());
-        self.figures.set("transfer_met_percent", 100.0 * met as f64 / (met + each.len()).max(1) as f64);
-        self.note("transfer", &each);
-        let sum: Amount = store.amounts(&keys)?.iter().sum();
-        if sum == FIRST * accounts { Ok(()) } else { Err("amounts were lost or made".into()) }
-    }
-
     /// As many sorted pairs as the store has, from all over its keys.
     fn ingest<S: Pressed>(&mut self) -> Answer<()> {
         let (store, keys) = (self.open::<S>()?, self.keys());
@@ -794,34 +664,6 @@ impl Arm<'_> {
         self.figures.set("ingest_settle_s", settled.as_secs_f64());
         self.check(&store, 2 * keys)?;
         self.check_count(&store, 2 * keys)
-    }
-}
-
-/// Long values: [`LONG_CHOICES`] pieces of one random text, each with its number and round in front.
-struct Long {
-    text: Vec<u8>,
-    value: Vec<u8>,
-}
-
-impl Long {
-    fn new(seed: u64) -> Self {
-        let mut state = seed;
-        let mut text = vec![0; LONG_VALUES[LONG_VALUES.len() - 1] + LONG_CHOICES];
-        for part in text.chunks_mut(size_of::<u64>()) {
-            state = mix(state);
-            part.copy_from_slice(&state.to_le_bytes()[..part.len()]);
-        }
-        Long { text, value: Vec::new() }
-    }
-
-    /// The value that a pair has in a round.
-    fn value(&mut self, number: u64, round: u64, bytes: usize) -> &[u8] {
-        let head = [number, round].map(u64::to_le_bytes).concat();
-        let start = mix(number ^ round.rotate_left(32)) as usize % LONG_CHOICES;
-        self.value.clear();
-        self.value.extend_from_slice(&head);
-        self.value.extend_from_slice(&self.text[start..start + bytes - head.len()]);
-        &self.value
     }
 }
 
