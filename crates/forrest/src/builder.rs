@@ -294,7 +294,8 @@ impl Builder {
     /// memory and in the kernel. Ignored if the store is only read, or its directory cannot be written to. If it is
     /// another one than before and there is no room to note it, opening fails with `OutOfSpace`. Why: text takes half
     /// of the space or less. A page that is in the cache is read as fast as without; one that is not takes longer,
-    /// because four pages are unpacked for it. What does not become an eighth smaller is stored as it is.
+    /// because two pages are unpacked for it, or four with Zstandard. What does not become an eighth smaller is stored
+    /// as it is.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

@@ -578,6 +578,8 @@ const STORES: &[Maker] = &[
     ("checkpoint-3", checkpoint_of_disk),
     // Its manifest has version 3, and its tables 1 and 2.
     ("packed", packed),
+    // Its compressed table has chunks of two pages.
+    ("packed-2", packed),
     // Its manifest has version 4.
     ("merged", merged),
     // Its logs have version 3.

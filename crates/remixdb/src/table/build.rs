@@ -6,7 +6,7 @@
 //! that is dropped leaves its file. The caller removes it, because only the caller knows that nothing names
 //! it.
 
-use super::format::{ALIGN, BLOCK_KEYS, CHUNK_PAGES, FOOTER, Footer, GAP_MAX, Packing, Span, TAG_BYTES};
+use super::format::{ALIGN, BLOCK_KEYS, FOOTER, Footer, GAP_MAX, Packing, Span, TAG_BYTES};
 use super::pack::Packer;
 use super::tags::tag;
 use super::{block, index};
@@ -77,7 +77,7 @@ impl<D: Deref<Target: Disk + Sized>> Paged<'_, D> {
             bytes = later;
             if self.in_page == page::PAYLOAD {
                 self.seal(self.pages);
-                let is_whole = self.packer.is_none() || self.pages.is_multiple_of(CHUNK_PAGES);
+                let is_whole = self.ends_chunk();
                 if is_whole {
                     self.pack();
                 }
@@ -87,6 +87,11 @@ impl<D: Deref<Target: Disk + Sized>> Paged<'_, D> {
             }
         }
         Ok(())
+    }
+
+    /// Whether no page waits for others of its chunk.
+    fn ends_chunk(&self) -> bool {
+        self.packer.as_ref().is_none_or(|packer| self.pages.is_multiple_of(packer.chunk_pages()))
     }
 
     /// Puts zeros up to a logical offset, which is less than two pages away.
@@ -160,7 +165,7 @@ impl<D: Deref<Target: Disk + Sized>> Paged<'_, D> {
 
     /// Packs what is left, and puts the map. REQUIRES: it packs.
     fn finish_chunks(&mut self) -> Packing {
-        if !self.pages.is_multiple_of(CHUNK_PAGES) {
+        if !self.ends_chunk() {
             self.pack();
         }
         let packer = self.packer.as_ref().expect("it packs");

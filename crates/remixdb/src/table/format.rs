@@ -47,12 +47,12 @@
 //! `Unsupported` error that names both versions.
 //!
 //! **Version 2** is that of packed tables, which are compressed. Logical bytes and offsets are the same as those of
-//! version 1, and so are the pages that they are cut into. All pages but the last one are stored as chunks of four:
+//! version 1, and so are the pages that they are cut into. All pages but the last one are stored as chunks:
 //!
 //! ```text
-//! chunks  from 0, back to back, each of 4 pages, the last one of 1 to 4: their payloads, compressed; then 8 bytes of
-//!         checksum, as that of page 2^62 + the number of the chunk. If that is more than 7/8 of the bytes of the pages,
-//!         the pages are there instead, each sealed with its number
+//! chunks  from 0, back to back, each of as many pages as the footer states; the last one may have fewer: their
+//!         payloads, compressed; then 8 bytes of checksum, as that of page 2^62 + the number of the chunk. If that is
+//!         more than 7/8 of the bytes of the pages, the pages are there instead, each sealed with its number
 //! map     at the next multiple of 4096, in pages of its own, which are sealed as pages 2^61, 2^61 + 1, ...: 8 bytes
 //!         a chunk, the offset of its end. The bytes before it, and after it in its last page, are zero
 //! last    the last page of the table, sealed as the last one of the file
@@ -63,7 +63,7 @@
 //!
 //! ```text
 //!   0  method, 4: 1 LZ4 (a block without its length), 2 Zstandard (a frame)
-//!   4  made with: pages to a chunk, 4: 4
+//!   4  made with: pages to a chunk, 4: 2 or 4
 //!   8  pages that the logical bytes are cut into, 8
 //!  16  bytes of all chunks, 8
 //!  24  zero, 8
@@ -118,8 +118,8 @@ pub(super) const FOOTER: usize = 128;
 pub(super) const PACKING: usize = 32;
 /// Bytes before the footer of a table that has values in logs.
 pub(super) const LARGE: usize = 16;
-/// Pages of a chunk of a packed table; the last may have fewer.
-pub(super) const CHUNK_PAGES: u64 = 4;
+/// Pages of a chunk, in tables that this version reads; the last may have fewer.
+const CHUNK_PAGES: [u64; 2] = [2, 4];
 /// The least length of a chunk in the file.
 pub(super) const CHUNK_LEAST: u64 = 9;
 /// Bytes of an entry of the map of chunks.
@@ -165,19 +165,26 @@ impl Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Packing {
     pub(super) method: Compression,
+    /// Pages of a chunk; the last may have fewer.
+    pub(super) chunk: u64,
     /// Bytes of all chunks in the file.
     pub(super) bytes: u64,
 }
 
-/// The number of chunks of a table of `pages` pages. The last page is in none.
-pub(super) fn chunks_of(pages: u64) -> u64 {
-    pages.saturating_sub(1).div_ceil(CHUNK_PAGES)
+/// Pages of a chunk that this version writes: what a get unpacks, for LZ4; and for Zstandard what takes less space.
+pub(super) fn chunk_pages(method: Compression) -> u64 {
+    CHUNK_PAGES[usize::from(method == Compression::Zstd)]
 }
 
 impl Packing {
+    /// The number of chunks of a table of `pages` pages. The last page is in none.
+    pub(super) fn chunks(&self, pages: u64) -> u64 {
+        pages.saturating_sub(1).div_ceil(self.chunk)
+    }
+
     /// Pages of the map of a table of `pages` pages.
-    pub(super) fn map_pages(pages: u64) -> u64 {
-        (chunks_of(pages) * END as u64).div_ceil(page::PAYLOAD as u64)
+    pub(super) fn map_pages(&self, pages: u64) -> u64 {
+        (self.chunks(pages) * END as u64).div_ceil(page::PAYLOAD as u64)
     }
 
     /// Pages that the chunks take in the file.
@@ -187,11 +194,11 @@ impl Packing {
 
     /// Whether a file of `file_pages` pages has such chunks of `pages` pages.
     pub(super) fn fits(&self, pages: u64, file_pages: u64) -> bool {
-        let least = chunks_of(pages).saturating_mul(CHUNK_LEAST);
+        let least = self.chunks(pages).saturating_mul(CHUNK_LEAST);
         let most = pages.saturating_mul(page::BYTES as u64);
         (2..=u64::from(u32::MAX)).contains(&pages)
             && (least..=most).contains(&self.bytes)
-            && self.chunk_pages() + Packing::map_pages(pages) + 1 == file_pages
+            && self.chunk_pages() + self.map_pages(pages) + 1 == file_pages
     }
 }
 
@@ -248,7 +255,7 @@ impl Footer {
         let mut bytes = Vec::new();
         if let Some(packing) = self.packing {
             bytes.extend(u32::from(compression::number(packing.method)).to_le_bytes());
-            bytes.extend((CHUNK_PAGES as u32).to_le_bytes());
+            bytes.extend((packing.chunk as u32).to_le_bytes());
             bytes.extend(self.pages.to_le_bytes());
             bytes.extend(packing.bytes.to_le_bytes());
             bytes.resize(PACKING, 0);
@@ -425,13 +432,14 @@ fn decode_packing(name: Name, before: &[u8]) -> Result<(u64, Packing)> {
     let bytes = &before[before.len() - PACKING..];
     let (stored, chunk, zero) = (u32_at(bytes, 0), u32_at(bytes, 4), u64_at(bytes, 24));
     let method = compression::of_number(stored.into()).filter(|_| stored > 0);
-    let Some(method) = method.filter(|_| u64::from(chunk) == CHUNK_PAGES && zero == 0) else {
+    let Some(method) = method.filter(|_| CHUNK_PAGES.contains(&chunk.into()) && zero == 0) else {
         let found =
             format!("{PACKED_VERSION} with chunks of {chunk} pages, of compression {stored} and {zero:#x}");
-        let known = format!("{PACKED_VERSION} with {CHUNK_PAGES}, 1 to 2 and 0x0");
+        let [few, many] = CHUNK_PAGES;
+        let known = format!("{PACKED_VERSION} with {few} or {many}, 1 to 2 and 0x0");
         return Err(disk::other_version(name, found, known));
     };
     compression::check(method)
         .map_err(|error| Error::new(error.kind(), format!("{name}: {}", error.message())))?;
-    Ok((u64_at(bytes, 8), Packing { method, bytes: u64_at(bytes, 16) }))
+    Ok((u64_at(bytes, 8), Packing { method, chunk: chunk.into(), bytes: u64_at(bytes, 16) }))
 }

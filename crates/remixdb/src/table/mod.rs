@@ -51,7 +51,7 @@ use crate::room;
 use crate::values::Values;
 use crate::wrapped::Pointer;
 use ahead::Habit;
-use format::{CHUNK_PAGES, Footer, Packing, Span};
+use format::{Footer, Packing, Span};
 use forrest_engine::{Compression, ErrorKind, Result};
 use index::Index;
 use pack::Map;
@@ -272,13 +272,11 @@ impl<D: Disk> Table<D> {
 
     /// Where in the file the byte at a logical offset is; in a packed table, where its chunk begins.
     fn file_offset(&self, offset: u64) -> u64 {
-        if self.footer.packing.is_none() {
-            return page::file_offset(offset);
-        }
+        let Some(packing) = &self.footer.packing else { return page::file_offset(offset) };
         let (page, at) = page::place(offset);
         match self.map.get() {
             Some(map) if page + 1 < self.footer.pages => {
-                map.range(page / CHUNK_PAGES).map_or(0, |range| range.start)
+                map.range(page / packing.chunk).map_or(0, |range| range.start)
             }
             _ => self.last_page() * page::BYTES as u64 + at as u64,
         }
@@ -492,7 +490,7 @@ impl<D: Disk> Table<D> {
         if first < end
             && let Ok(map) = self.map(packing)
             && let (Ok(first), Ok(last)) =
-                (map.range(first / CHUNK_PAGES), map.range((end - 1) / CHUNK_PAGES))
+                (map.range(first / packing.chunk), map.range((end - 1) / packing.chunk))
         {
             let from = first.start / bytes * bytes;
             let to = last.end.next_multiple_of(bytes);
@@ -586,7 +584,7 @@ impl<D: Disk> Table<D> {
             return self.read_last(page);
         }
         let map = self.map(packing)?;
-        let (chunk, at) = (number / CHUNK_PAGES, (number % CHUNK_PAGES) as usize);
+        let (chunk, at) = (number / packing.chunk, (number % packing.chunk) as usize);
         let range = map.range(chunk)?;
         if map.is_plain(chunk, &range) {
             let offset = range.start + (at * page::BYTES) as u64;
@@ -617,7 +615,7 @@ impl<D: Disk> Table<D> {
         let start = map.range(chunks.start)?.start;
         let mut stored = vec![0; (map.range(chunks.end - 1)?.end - start) as usize];
         disk::read_exact(&*self.disk, &self.file, self.name, &mut stored, start)?;
-        for (chunk, out) in chunks.zip(out.chunks_mut(CHUNK_PAGES as usize * page::PAYLOAD)) {
+        for (chunk, out) in chunks.zip(out.chunks_mut(packing.chunk as usize * page::PAYLOAD)) {
             let range = map.range(chunk)?;
             let stored = &stored[(range.start - start) as usize..(range.end - start) as usize];
             map.unpack(packing, self.name, chunk, stored, out)?;
@@ -670,8 +668,8 @@ impl<D: Disk> Table<D> {
         let packed_end = end.min(self.footer.pages - 1);
         if first < packed_end {
             let map = self.map(packing)?;
-            let chunks = first / CHUNK_PAGES..packed_end.div_ceil(CHUNK_PAGES);
-            let all = chunks.start * CHUNK_PAGES..(chunks.end * CHUNK_PAGES).min(self.footer.pages - 1);
+            let chunks = first / packing.chunk..packed_end.div_ceil(packing.chunk);
+            let all = chunks.start * packing.chunk..(chunks.end * packing.chunk).min(self.footer.pages - 1);
             let mut payloads = vec![0; (all.end - all.start) as usize * page::PAYLOAD];
             self.read_chunks(packing, map, chunks, &mut payloads)?;
             let wanted = payloads.chunks_exact(page::PAYLOAD).skip((first - all.start) as usize);

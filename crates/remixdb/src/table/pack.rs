@@ -1,4 +1,4 @@
-//! Packed tables: their pages are compressed four at a time, as *chunks*. The layout is described in
+//! Packed tables: their pages are compressed a few at a time, as *chunks*. The layout is described in
 //! [`format`](super::format).
 //!
 //! A chunk has the pages' payloads. Logical offsets stay as they are, so all that refers to places of the table does
@@ -7,7 +7,7 @@
 
 #[cfg(any(test, feature = "simulated"))]
 use super::format::Footer;
-use super::format::{CHUNK_LEAST, CHUNK_PAGES, END, Packing, chunks_of};
+use super::format::{self, CHUNK_LEAST, END, Packing};
 use crate::compression::{self, Compressor};
 use crate::disk::{self, Name};
 use crate::page;
@@ -32,13 +32,15 @@ pub(super) struct Map {
     ends: Box<[u64]>,
     /// Pages in all of them.
     pages: u64,
+    /// Pages of each; the last may have fewer.
+    chunk: u64,
 }
 
 impl Map {
     /// Pages of the file that have it, for a table of `pages` pages.
     pub(super) fn place(packing: &Packing, pages: u64) -> Range<u64> {
         let from = packing.chunk_pages();
-        from..from + Packing::map_pages(pages)
+        from..from + packing.map_pages(pages)
     }
 
     /// Decodes the stored form, which are the pages of its [place](Map::place). `None` if pages with right checksums
@@ -53,9 +55,9 @@ impl Map {
                 false => numbers.extend([0xff; page::PAYLOAD]),
             }
         }
-        let (ends, zeros) = numbers.split_at(chunks_of(pages) as usize * END);
+        let (ends, zeros) = numbers.split_at(packing.chunks(pages) as usize * END);
         let ends = ends.as_chunks().0.iter().map(|end| u64::from_le_bytes(*end)).collect();
-        let map = Map { name, place, ends, pages: pages - 1 };
+        let map = Map { name, place, ends, pages: pages - 1, chunk: packing.chunk };
         let is_zero = !is_last_known || zeros.iter().all(|&byte| byte == 0);
         (is_zero && map.is_sound(packing)).then_some(map)
     }
@@ -85,7 +87,7 @@ impl Map {
 
     /// The number of pages in a chunk.
     pub(super) fn count(&self, chunk: u64) -> u64 {
-        (self.pages - chunk * CHUNK_PAGES).min(CHUNK_PAGES)
+        (self.pages - chunk * self.chunk).min(self.chunk)
     }
 
     /// Where a chunk is in the file.
@@ -125,7 +127,7 @@ impl Map {
         stored: &[u8],
         out: &mut [u8],
     ) -> Result<()> {
-        let (range, first) = (self.range(chunk)?, chunk * CHUNK_PAGES);
+        let (range, first) = (self.range(chunk)?, chunk * self.chunk);
         let start = range.start;
         if self.is_plain(chunk, &range) {
             let pages = stored.chunks_exact(page::BYTES).zip(out.chunks_exact_mut(page::PAYLOAD));
@@ -164,6 +166,11 @@ impl Packer {
         Packer { compressor: Compressor::new(method), ends: Vec::new(), payloads: Vec::new() }
     }
 
+    /// Pages of a chunk.
+    pub(super) fn chunk_pages(&self) -> u64 {
+        format::chunk_pages(self.compressor.method())
+    }
+
     /// Bytes of memory that it takes, without the buffers for one chunk.
     pub(super) fn bytes(&self) -> usize {
         self.ends.capacity() * END
@@ -188,7 +195,11 @@ impl Packer {
 
     /// What the footer states, once all chunks are packed.
     pub(super) fn packing(&self) -> Packing {
-        Packing { method: self.compressor.method(), bytes: self.ends.last().copied().unwrap_or_default() }
+        Packing {
+            method: self.compressor.method(),
+            chunk: self.chunk_pages(),
+            bytes: self.ends.last().copied().unwrap_or_default(),
+        }
     }
 
     /// The pages of the map.
@@ -222,12 +233,12 @@ pub(crate) fn seal_all(bytes: &mut [u8], name: Name) -> bool {
         page::seal(page, name, number | MAP);
     }
     let Some(map) = Map::decode(&packing, footer.pages, name, &bytes[range]) else { return true };
-    for chunk in 0..chunks_of(footer.pages) {
+    for chunk in 0..packing.chunks(footer.pages) {
         let Ok(range) = map.range(chunk) else { continue };
         let stored = &mut bytes[range.start as usize..range.end as usize];
         if map.is_plain(chunk, &range) {
             for (at, page) in (0..).zip(stored.chunks_exact_mut(page::BYTES)) {
-                page::seal(page, name, chunk * CHUNK_PAGES + at);
+                page::seal(page, name, chunk * packing.chunk + at);
             }
         } else {
             let (packed, end) = stored.split_at_mut(stored.len() - SUM);

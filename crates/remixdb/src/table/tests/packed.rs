@@ -72,7 +72,8 @@ fn a_walk_unpacks_each_chunk_once() {
             cursor.key_at(ordinal).unwrap();
             cursor.value_with(ordinal, <[u8]>::len).unwrap();
         });
-        let (reads, chunks) = (disk.read.lock().unwrap().len() as u64, table.footer.pages.div_ceil(4));
+        let reads = disk.read.lock().unwrap().len() as u64;
+        let chunks = table.footer.packing.unwrap().chunks(table.footer.pages);
         assert!(reads <= chunks + 2, "{reads} reads of {chunks} chunks, forward: {forward}");
         assert!(table.cache().stats().misses <= chunks + 2);
     }
@@ -97,7 +98,7 @@ fn a_long_value_unpacks_each_chunk_once() {
     disk.read.lock().unwrap().clear();
     assert_eq!(cursor.value(9).unwrap(), vec![9; 30_000]);
     let reads = disk.read.lock().unwrap().len();
-    assert!(reads <= 3, "{reads} reads of 8 pages");
+    assert!(reads <= 5, "{reads} reads of 8 pages");
 }
 
 /// The device is asked for the pages of the file that have the chunks.
@@ -153,7 +154,7 @@ fn what_will_be_read_is_announced() {
     assert!(said.iter().all(|offset| *offset < table.file_bytes()), "beyond the end");
 }
 
-/// Builds of today read what the first one with chunks wrote, and refuse what a later one may write.
+/// Builds of today read what the first ones wrote, with chunks of four pages and of two.
 #[test]
 fn the_format_of_chunks() {
     let map = mixed_map(200);
@@ -161,14 +162,17 @@ fn the_format_of_chunks() {
     if let Some(path) = std::env::var_os("FORREST_PACKED_TABLE") {
         std::fs::write(path, &file).unwrap();
     }
-    let kept = include_bytes!("packed.table");
-    let table = open(&Memory::of(NAME, kept.to_vec()), 1 << 20).unwrap();
-    table.verify().unwrap();
-    let mut cursor = TableCursor::new(&table);
-    for (ordinal, (key, value)) in (0..).zip(&map) {
-        assert_eq!(cursor.find(key).unwrap(), Some(ordinal));
-        assert_eq!(cursor.value(ordinal).unwrap(), value.as_deref().unwrap_or_default());
+    let (four, two) = (include_bytes!("packed.table"), include_bytes!("packed-2.table"));
+    for (kept, pages) in [(&four[..], 4), (two, 2)] {
+        let table = open(&Memory::of(NAME, kept.to_vec()), 1 << 20).unwrap();
+        assert_eq!(table.footer.packing.unwrap().chunk, pages);
+        table.verify().unwrap();
+        let mut cursor = TableCursor::new(&table);
+        for (ordinal, (key, value)) in (0..).zip(&map) {
+            assert_eq!(cursor.find(key).unwrap(), Some(ordinal));
+            assert_eq!(cursor.value(ordinal).unwrap(), value.as_deref().unwrap_or_default());
+        }
     }
     // Another version of LZ4 may find other matches. Until then it is the same.
-    assert_eq!(file, kept, "the bytes of a packed table have changed");
+    assert!(file == two, "the bytes of a packed table have changed");
 }
