@@ -732,6 +732,8 @@ func (h *handle) stats() (Stats, error) {
 		CacheExplicitHugeBytes:    uint64(c.cache_explicit_huge_bytes),
 		CacheTransparentHugeBytes: uint64(c.cache_transparent_huge_bytes),
 		TablePlainBytes:           uint64(c.table_plain_bytes),
+		ValueLogBytes:             uint64(c.value_log_bytes),
+		ValueLogLiveBytes:         uint64(c.value_log_live_bytes),
 	}, nil
 }
 
@@ -765,6 +767,7 @@ const (
 	optionMemtableBytes option = C.FORREST_MEMTABLE_BYTES
 	optionCacheBytes    option = C.FORREST_CACHE_BYTES
 	optionTableBytes    option = C.FORREST_TABLE_BYTES
+	optionLargeValues   option = C.FORREST_LARGE_VALUES
 	optionWorkers       option = C.FORREST_WORKERS
 	optionOpenFiles     option = C.FORREST_OPEN_FILES
 	optionCreate        option = C.FORREST_CREATE

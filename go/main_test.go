@@ -424,6 +424,22 @@ func TestSnapshotsAndKeyspaces(t *testing.T) {
 	})
 }
 
+func TestLargeValuesStayInTheLog(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "store"), &Options{LargeValues: 4096})
+	value := bytes.Repeat(b("value"), 2000)
+	for i := range 100 {
+		must(t, db.Set(b(fmt.Sprint(i)), value))
+	}
+	must(t, db.Flush())
+	stats, err := db.Stats()
+	must(t, err)
+	equal(t, stats.ValueLogLiveBytes, uint64(100*len(value)))
+	equal(t, stats.ValueLogBytes > stats.ValueLogLiveBytes && stats.TableBytes < 100_000, true)
+	found, err := db.Get(b("7"))
+	must(t, err)
+	equal(t, found, value)
+}
+
 func TestStoresAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	is(t, second(Open(path, &Options{MustExist: true})), ErrIO, "")
@@ -581,6 +597,8 @@ func TestErrorsHaveTexts(t *testing.T) {
 	is(t, err, ErrUnsupported, "")
 	_, err = Open("memory:", &Options{ReadOnly: true})
 	is(t, err, ErrUnsupported, "")
+	_, err = Open(filepath.Join(t.TempDir(), "store"), &Options{LargeValues: 63})
+	is(t, err, ErrInvalidArgument, "large_values is 63")
 	_, err = Open("memory:", &Options{LogDirectory: "a\x00b"})
 	is(t, err, ErrInvalidArgument, "zero byte")
 	db := open(t, "memory:", nil)

@@ -72,6 +72,9 @@ type Options struct {
 	// age at most. Defaults: 1 GiB and 7 days.
 	HistoryBytes uint64
 	HistoryAge   time.Duration
+	// LargeValues is the size in bytes from which on values of a store on disk stay in the log, so that they are written
+	// once: at least 64; 4,096 is a good size. The store does not remember it. Default: none stay there.
+	LargeValues uint64
 	// LogDirectory is the directory of the log, usually on another device. Default: that of the store.
 	LogDirectory string
 }
@@ -92,6 +95,7 @@ func (o *Options) encoded() []uint64 {
 	set(optionCapacityBytes, o.CapacityBytes)
 	set(optionBatchOpsMax, o.BatchOpsMax)
 	set(optionBatchBytesMax, o.BatchBytesMax)
+	set(optionLargeValues, o.LargeValues)
 	set(optionWorkers, o.Workers)
 	set(optionOpenFiles, o.OpenFiles)
 	set(optionWaitMs, milliseconds(o.Wait))

@@ -33,6 +33,9 @@ type Stats struct {
 	// CacheExplicitHugeBytes and CacheTransparentHugeBytes of the cache's memory.
 	CacheExplicitHugeBytes    uint64
 	CacheTransparentHugeBytes uint64
+	// ValueLogBytes of the logs that are kept for large values in them, and what live values have of that, about.
+	ValueLogBytes     uint64
+	ValueLogLiveBytes uint64
 }
 
 // Capabilities is what a store's home can do. A call that needs another capability fails with [ErrUnsupported].

@@ -319,6 +319,14 @@
 #define FORREST_LATENCIES 24
 
 /**
+ * From which size on values of a store on disk stay in the log, so that they are written once, in bytes: 0 for none,
+ * or from 64; 4,096 is a good size. Default: 0. Values of compressed keyspaces and of ingests do not stay there, nor
+ * those of encrypted stores and of stores whose log has a directory of its own. The store does not remember it. A
+ * store that has such values cannot be opened by releases before it.
+ */
+#define FORREST_LARGE_VALUES 25
+
+/**
  * No compression.
  */
 #define FORREST_COMPRESSION_NONE 0
@@ -816,6 +824,14 @@ typedef struct {
    * Bytes that the tables would take without compression.
    */
   uint64_t table_plain_bytes;
+  /**
+   * Bytes of the logs that are kept for large values in them: see `FORREST_LARGE_VALUES`.
+   */
+  uint64_t value_log_bytes;
+  /**
+   * Of these, bytes of values that were not replaced or deleted, about.
+   */
+  uint64_t value_log_live_bytes;
 } forrest_stats;
 
 /**

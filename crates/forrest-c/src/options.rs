@@ -90,6 +90,11 @@ pub const FORREST_HISTORY_AGE_MS: i32 = 23;
 /// Whether a store on disk takes the time of its calls, for `forrest_metrics`: 0 or 1. Default: 0. With it, each call
 /// reads the clock twice, which takes about 50 ns.
 pub const FORREST_LATENCIES: i32 = 24;
+/// From which size on values of a store on disk stay in the log, so that they are written once, in bytes: 0 for none,
+/// or from 64; 4,096 is a good size. Default: 0. Values of compressed keyspaces and of ingests do not stay there, nor
+/// those of encrypted stores and of stores whose log has a directory of its own. The store does not remember it. A
+/// store that has such values cannot be opened by releases before it.
+pub const FORREST_LARGE_VALUES: i32 = 25;
 
 /// No compression.
 pub const FORREST_COMPRESSION_NONE: u64 = 0;
@@ -288,6 +293,7 @@ impl Options {
             FORREST_MEMTABLE_BYTES => builder.memtable_bytes(size(value)?),
             FORREST_CACHE_BYTES => builder.cache_bytes(size(value)?),
             FORREST_TABLE_BYTES => builder.table_bytes(value),
+            FORREST_LARGE_VALUES => builder.large_values(size(value)?),
             FORREST_COMPRESSION => builder.compression(compression(value)?),
             FORREST_LATENCIES => builder.latencies(flag(option, value)?),
             FORREST_HISTORY => builder.history(flag(option, value)?),

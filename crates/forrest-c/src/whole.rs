@@ -229,6 +229,10 @@ pub struct Stats {
     pub cache_transparent_huge_bytes: u64,
     /// Bytes that the tables would take without compression.
     pub table_plain_bytes: u64,
+    /// Bytes of the logs that are kept for large values in them: see `FORREST_LARGE_VALUES`.
+    pub value_log_bytes: u64,
+    /// Of these, bytes of values that were not replaced or deleted, about.
+    pub value_log_live_bytes: u64,
 }
 
 /// Returns the statistics of a store. `stats_bytes` is `sizeof(forrest_stats)`. Fields that the program was
@@ -261,6 +265,8 @@ pub unsafe extern "C" fn forrest_get_stats(db: *const Db, stats: *mut Stats, sta
             cache_explicit_huge_bytes: found.cache_explicit_huge_bytes,
             cache_transparent_huge_bytes: found.cache_transparent_huge_bytes,
             table_plain_bytes: found.table_plain_bytes,
+            value_log_bytes: found.value_log_bytes,
+            value_log_live_bytes: found.value_log_live_bytes,
         });
         Ok(FORREST_OK)
     })

@@ -774,6 +774,9 @@ pub(crate) struct StoreOptions {
     /// Disk: size of a table
     #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
     pub(crate) table_bytes: Option<usize>,
+    /// Disk: values of this size stay in the log
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
+    pub(crate) large_values: Option<usize>,
     /// Disk: hash tags for gets, true or false
     #[arg(long, global = true, value_name = "BOOL", hide_possible_values = true)]
     pub(crate) tags: Option<bool>,

@@ -101,11 +101,12 @@ impl Home {
     /// The same store with these options.
     pub(crate) fn with_options(mut self, options: &StoreOptions) -> Self {
         let mut builder = self.builder;
-        let sizes: [(Option<usize>, Setter); 7] = [
+        let sizes: [(Option<usize>, Setter); 8] = [
             (options.memory_bytes, Builder::memory_bytes),
             (options.cache_bytes, Builder::cache_bytes),
             (options.memtable_bytes, Builder::memtable_bytes),
             (options.table_bytes, |builder, bytes| builder.table_bytes(bytes as u64)),
+            (options.large_values, Builder::large_values),
             (options.workers, Builder::workers),
             (options.open_files, Builder::open_files),
             (options.capacity_bytes, Builder::capacity_bytes),

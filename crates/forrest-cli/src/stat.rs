@@ -8,7 +8,7 @@ use crate::term::{self, Style};
 use forrest::Capability;
 
 /// Rows that mean something only for a store on disk.
-const DISK_ROWS: [&str; 7] = [
+const DISK_ROWS: [&str; 9] = [
     "tables on disk",
     "in tables",
     "cached",
@@ -16,6 +16,8 @@ const DISK_ROWS: [&str; 7] = [
     "cache, transparent ones",
     "indexes of tables",
     "open files",
+    "logs of large values",
+    "of these, live values",
 ];
 
 /// Prints all statistics of the store.
@@ -104,6 +106,8 @@ fn json(session: &mut Session) -> Result<Answer, Failure> {
         json["index_bytes"] = stats.index_bytes.into();
         json["open_files"] = stats.open_files.into();
         json["held_bytes"] = stats.held_bytes.into();
+        json["value_log_bytes"] = stats.value_log_bytes.into();
+        json["value_log_live_bytes"] = stats.value_log_live_bytes.into();
         json["files"] = count.into();
         json["file_bytes"] = bytes.into();
     }

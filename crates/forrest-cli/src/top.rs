@@ -233,6 +233,12 @@ fn show(
         };
         row(session, name, format!("{}, {} in all{failures}", per_second(&bytes), after.get(&count)))?;
     }
+    if after.get("forrest_value_log_bytes") > 0.0 {
+        let [all, live] = ["log", "log_live"].map(|part| bytes(&format!("forrest_value_{part}_bytes")));
+        let [read, moved] =
+            ["read", "moved"].map(|what| per_second(&format!("forrest_value_{what}_bytes_total")));
+        row(session, "large values", format!("{all}, live {live}, {read} read, {moved} moved"))?;
+    }
     let of_all = written(|name| after.get(name)).map_or_else(|| "-".into(), |all| format!("{all:.2}"));
     let now = between.amplification().map_or_else(|| "-".into(), |now| format!("{now:.2}"));
     row(session, "written", format!("{now} bytes a byte of changes, {of_all} since it was opened"))?;

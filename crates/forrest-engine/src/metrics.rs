@@ -49,7 +49,7 @@ pub struct Work {
     pub count: u64,
     /// How often it failed. That is not in `count`.
     pub failed: u64,
-    /// Bytes that were written, also those of failures.
+    /// Bytes that were written, also those of failures; of reads, those that were read.
     pub bytes: u64,
     /// The time that it took, failures included.
     pub took: Duration,
@@ -98,6 +98,11 @@ pub struct Metrics {
     pub cache_hits: u64,
     /// Pages of tables that reads did not find there: each was read from the device, or from the system's cache.
     pub cache_misses: u64,
+    /// Passes through logs of large values, whose space then comes back, and bytes of values that they wrote once more.
+    /// Their time is not taken.
+    pub value_passes: Work,
+    /// Values that were read from logs for reads and merges, and their bytes. Their time is not taken.
+    pub value_reads: Work,
     /// Events that were not reported to the listener, because more than 1,024 waited.
     pub events_lost: u64,
     /// How long calls took, for each kind that was called; empty without `Builder::latencies`.
@@ -188,6 +193,10 @@ impl Metrics {
             ("stall_ms", "for", ms(self.stalls.took), "ms"),
             ("cache_hits", "pages found in the cache", self.cache_hits, ""),
             ("cache_misses", "pages read from files", self.cache_misses, ""),
+            ("value_passes", "logs of large values emptied", self.value_passes.count, ""),
+            ("value_moved_bytes", "values moved for that", self.value_passes.bytes, "bytes"),
+            ("value_reads", "large values read", self.value_reads.count, ""),
+            ("value_read_bytes", "bytes of these", self.value_reads.bytes, "bytes"),
             ("events_lost", "events lost", self.events_lost, ""),
         ];
         for latency in &self.latencies {
@@ -277,6 +286,13 @@ impl Metrics {
             plain("forrest_tables", "Tables on disk.", false, stats.tables),
             plain("forrest_table_bytes", "Bytes of tables on disk.", false, stats.table_bytes),
             plain("forrest_open_files", "Open files.", false, stats.open_files),
+            plain("forrest_value_log_bytes", "Bytes of logs of large values.", false, stats.value_log_bytes),
+            plain(
+                "forrest_value_log_live_bytes",
+                "Bytes of live values in them, about.",
+                false,
+                stats.value_log_live_bytes,
+            ),
             plain("forrest_changes_total", "Keys set or removed, and ranges deleted.", true, self.changes),
             plain("forrest_change_bytes_total", "Bytes of changed keys and values.", true, self.change_bytes),
             plain("forrest_log_writes_total", "Writes to the log.", true, self.log_writes.count),
@@ -284,6 +300,15 @@ impl Metrics {
             plain("forrest_log_syncs_total", "Syncs of the log.", true, self.log_syncs.count),
             plain("forrest_cache_hits_total", "Pages found in the cache.", true, self.cache_hits),
             plain("forrest_cache_misses_total", "Pages read from files.", true, self.cache_misses),
+            plain(
+                "forrest_value_passes_total",
+                "Logs of large values emptied.",
+                true,
+                self.value_passes.count,
+            ),
+            plain("forrest_value_moved_bytes_total", "Values moved for that.", true, self.value_passes.bytes),
+            plain("forrest_value_reads_total", "Large values read.", true, self.value_reads.count),
+            plain("forrest_value_read_bytes_total", "Bytes of these.", true, self.value_reads.bytes),
             plain("forrest_events_lost_total", "Events that were not reported.", true, self.events_lost),
         ];
         let seconds = |took: Duration| took.as_secs_f64();
@@ -417,6 +442,7 @@ mod tests {
         (metrics.changes, metrics.change_bytes, metrics.log_writes.bytes) = (3, 100, 120);
         (metrics.flushes.count, metrics.flushes.bytes, metrics.flushes.took) =
             (2, 80, Duration::from_millis(1500));
+        (metrics.value_passes.count, metrics.value_reads.bytes) = (4, 90);
         assert!((metrics.write_amplification() - 2.0).abs() < 1e-9);
         let text = metrics.prometheus(&Stats::default());
         for line in [
@@ -427,6 +453,9 @@ mod tests {
             "forrest_jobs_total{job=\"merge\"} 0",
             "forrest_job_seconds_total{job=\"flush\"} 1.5",
             "forrest_wait_seconds_total{cause=\"memory\"} 0",
+            "# TYPE forrest_value_log_bytes gauge",
+            "forrest_value_passes_total 4",
+            "forrest_value_read_bytes_total 90",
         ] {
             assert!(text.lines().any(|other| other == line), "{line} is missing in\n{text}");
         }

@@ -54,6 +54,11 @@ pub struct Stats {
     pub open_files: u64,
     /// Bytes of files on disk that the store no longer needs, and that other processes read.
     pub held_bytes: u64,
+    /// Bytes of the logs that are kept for large values in them.
+    pub value_log_bytes: u64,
+    /// Of these, bytes of values that tables refer to and that were not replaced or deleted, about. Changes in memory
+    /// do not count yet.
+    pub value_log_live_bytes: u64,
 }
 
 impl Stats {
@@ -73,7 +78,7 @@ impl Stats {
     }
 
     /// Name, value and unit of each figure, in the table's order.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 19] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 21] {
         [
             ("keys", self.keys, ""),
             ("keyspaces", self.keyspaces, ""),
@@ -94,6 +99,8 @@ impl Stats {
             ("kept for snapshots", self.kept_bytes, "bytes"),
             ("open files", self.open_files, ""),
             ("held for other readers", self.held_bytes, "bytes"),
+            ("logs of large values", self.value_log_bytes, "bytes"),
+            ("of these, live values", self.value_log_live_bytes, "bytes"),
         ]
     }
 }

@@ -48,7 +48,7 @@ impl Db {
         batch_bytes_max=None, pages=None, numa=None, mode=None, wait=None,
         background_bytes_per_second=None, memory_bytes=None, log_directory=None, compression=None,
         history=None, history_bytes=None, history_age=None, latencies=None, metrics_file=None,
-        encryption_key=None,
+        encryption_key=None, large_values=None,
     ))]
     fn new(
         url: &Bound<'_, PyAny>,
@@ -79,6 +79,7 @@ impl Db {
         latencies: Option<bool>,
         metrics_file: Option<PathBuf>,
         encryption_key: Option<PyBackedBytes>,
+        large_values: Option<usize>,
     ) -> PyResult<PyClassInitializer<Db>> {
         let py = url.py();
         let url = options::url(url)?;
@@ -93,7 +94,7 @@ impl Db {
         given!(builder, background_bytes_per_second, memory_bytes, log_directory, compression);
         given!(builder, history, history_bytes, history_age, latencies, metrics_file);
         let encryption_key = encryption_key.map(|key| options::encryption_key(py, &key)).transpose()?;
-        given!(builder, encryption_key);
+        given!(builder, encryption_key, large_values);
         let open = || if read_only { builder.open_read_only(&url) } else { builder.open(&url) };
         let db = py.detach(open).map_err(|error| Failure::from(error).raise(py))?;
         let initializer = || {
@@ -299,6 +300,8 @@ impl Db {
             ("kept_bytes", stats.kept_bytes),
             ("cache_explicit_huge_bytes", stats.cache_explicit_huge_bytes),
             ("cache_transparent_huge_bytes", stats.cache_transparent_huge_bytes),
+            ("value_log_bytes", stats.value_log_bytes),
+            ("value_log_live_bytes", stats.value_log_live_bytes),
         ];
         let by_name = PyDict::new(py);
         figures.into_iter().try_for_each(|(name, value)| by_name.set_item(name, value))?;

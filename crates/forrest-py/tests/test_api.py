@@ -133,6 +133,22 @@ def test_sorted_pairs_are_ingested_at_one_instant(tmp_path: Path) -> None:
                 db.ingest([(b"b", b""), (b"a", b"")])
 
 
+def test_large_values_stay_in_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    value = bytes(range(256)) * 64
+    with forrest.open(path, large_values=4096) as db:
+        for number in range(100):
+            db[b"%06d" % number] = value
+        db.flush()
+        stats, live = db.stats(), 100 * len(value)
+        assert stats["value_log_live_bytes"] == live <= stats["value_log_bytes"] < live + 10_000, stats
+        assert db[b"000007"] == value
+        metrics = db.metrics()
+        assert (metrics["value_reads"], metrics["value_read_bytes"]) == (1, len(value))
+    with forrest.open(path) as db:
+        assert db[b"000099"] == value
+
+
 def test_tables_are_compressed(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with forrest.open(path, compression="lz4", log_directory=None) as db:
@@ -265,9 +281,12 @@ def test_options(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with pytest.raises(forrest.IoError):
         forrest.open(path, create=False)
+    with pytest.raises(forrest.InvalidArgumentError, match="large_values is 63"):
+        forrest.open(path, large_values=63)
     with forrest.open(
         path,
         durability="sync",
+        large_values=4096,
         cache_bytes=1 << 20,
         memtable_bytes=1 << 20,
         table_bytes=1 << 20,

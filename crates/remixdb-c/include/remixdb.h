@@ -100,6 +100,12 @@ struct remixdb_options {
    * that it may use. (RemixDB pins its threads to the last four; here the system places them.)
    */
   const uint32_t *worker_cpus;
+  /**
+   * From which size on values stay in the log, so that they are written once, in bytes: from 64; 4,096 is a good
+   * size. Default: all values are in tables. A store that has such values cannot be opened by libraries without
+   * this option.
+   */
+  size_t large_values;
 };
 
 #ifdef __cplusplus

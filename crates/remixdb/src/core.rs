@@ -523,11 +523,7 @@ impl<D: Disk> Core<D> {
         Ok(self.catalog().names())
     }
 
-    /// What the store holds and costs.
-    ///
-    /// # Errors
-    /// `OutOfSpace` if a partition is looked into for the first time, and there is no descriptor for that. Of a damaged
-    /// one, or one that cannot be read, the keys are estimated.
+    /// What the store has done since it was opened.
     pub(crate) fn metrics(&self) -> Result<Metrics> {
         self.check_here()?;
         let mut metrics = Metrics::default();
@@ -540,6 +536,7 @@ impl<D: Disk> Core<D> {
         (metrics.paced, metrics.stalls) = (self.tasks.paced.sum(), self.tasks.stalls.sum());
         let cache = self.shared.cache.stats();
         (metrics.cache_hits, metrics.cache_misses) = (cache.hits, cache.misses);
+        (metrics.value_reads, metrics.value_passes) = self.shared.values.done();
         metrics.events_lost = self.tasks.lost();
         if let Some(latencies) = &self.latencies {
             metrics.latencies = Latencies::sum(latencies.iter());
@@ -547,6 +544,11 @@ impl<D: Disk> Core<D> {
         Ok(metrics)
     }
 
+    /// What the store holds and costs.
+    ///
+    /// # Errors
+    /// `OutOfSpace` if a partition is looked into for the first time, and there is no descriptor for that. Of a damaged
+    /// one, or one that cannot be read, the keys are estimated.
     pub(crate) fn stats(&self) -> Result<Stats> {
         self.check_here()?;
         let mut stats = Stats::default();
@@ -571,12 +573,16 @@ impl<D: Disk> Core<D> {
             stats.table_plain_bytes += partition.plain_bytes();
             stats.tables += partition.tables().len() as u64;
             stats.index_bytes += partition.memory_bytes() as u64;
+            stats.value_log_live_bytes += partition.live_large_bytes();
         }
         stats.cache_bytes = self.shared.cache.stats().bytes;
         (stats.cache_explicit_huge_bytes, stats.cache_transparent_huge_bytes) =
             self.shared.cache.huge_bytes();
         let indexes = self.shared.cache.indexes().bytes() as u64;
         stats.kept_bytes = self.memtable_bytes().1 as u64 + indexes.saturating_sub(stats.index_bytes);
+        stats.value_log_bytes = version.logs.values().map(|log| log.bytes).sum();
+        // Entries that newer ones replaced may name logs that are gone.
+        stats.value_log_live_bytes = stats.value_log_live_bytes.min(stats.value_log_bytes);
         stats.held_bytes = self.held_bytes.load(Ordering::Relaxed);
         stats.open_files = self.disk().open_files();
         Ok(stats)

@@ -15,8 +15,9 @@ use crate::disk::{self, Disk, Name};
 use crate::room;
 use crate::wal;
 use crate::wrapped::{self, Pointer};
-use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::{Error, ErrorKind, Result, Work};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 /// A log that is kept for values in it.
@@ -69,11 +70,39 @@ pub(crate) struct Values<D: Disk> {
     disk: Arc<D>,
     /// The logs that somebody holds.
     open: RwLock<BTreeMap<u64, Weak<Kept<D>>>>,
+    reads: Sum,
+    passes: Sum,
+}
+
+/// How often something was done, and with how many bytes.
+#[derive(Default)]
+struct Sum {
+    count: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Sum {
+    // ORDERING: counters that only statistics read.
+    fn add(&self, count: u64, bytes: u64) {
+        self.count.fetch_add(count, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    fn done(&self) -> Work {
+        let mut work = Work::default();
+        (work.count, work.bytes) = (self.count.load(Relaxed), self.bytes.load(Relaxed));
+        work
+    }
 }
 
 impl<D: Disk> Values<D> {
     pub(crate) fn new(disk: &Arc<D>) -> Arc<Values<D>> {
-        Arc::new(Values { disk: disk.clone(), open: RwLock::default() })
+        Arc::new(Values {
+            disk: disk.clone(),
+            open: RwLock::default(),
+            reads: Sum::default(),
+            passes: Sum::default(),
+        })
     }
 
     /// Opens a log of `bytes` bytes, unless somebody has it. The values in it can be read as long as the result is
@@ -132,7 +161,18 @@ impl<D: Disk> Values<D> {
         if wrapped::sum(pointer.place, &bytes) != pointer.sum {
             return Err(damaged(pointer, format_args!("wrong checksum of a value of {len} bytes")));
         }
+        self.reads.add(1, len);
         Ok(bytes)
+    }
+
+    /// Notes that values were moved, and that passes ended.
+    pub(crate) fn note_pass(&self, ended: u64, moved: u64) {
+        self.passes.add(ended, moved);
+    }
+
+    /// The values that were read since the store was opened, and the passes that ended, with the bytes that they moved.
+    pub(crate) fn done(&self) -> (Work, Work) {
+        (self.reads.done(), self.passes.done())
     }
 }
 

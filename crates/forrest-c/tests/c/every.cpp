@@ -488,6 +488,7 @@ void all(const char *url) {
     DEMAND(forrest_abi() == FORREST_ABI && forrest_version() != nullptr);
     auto options = made<forrest_options>(forrest_options_create);
     check(forrest_options_set(options.get(), FORREST_CACHE_BYTES, 8 << 20));
+    check(forrest_options_set(options.get(), FORREST_LARGE_VALUES, 0));
     if (std::strchr(url, ':') == nullptr)
         check(forrest_options_set_log_directory(options.get(), (std::string(url) + "-log").c_str()));
     int context = 7;

@@ -139,6 +139,26 @@ fn tables_are_compressed_from_then_on() {
 }
 
 #[test]
+fn large_values_stay_in_the_log() {
+    let place = Place::new();
+    let value = "Quercus robur ".repeat(100);
+    place.write("in.txt", (0..1_000).map(|i| format!("key {i:05}\t{value}\n")).collect::<String>());
+    let large = ["--db", "store", "--large-values", "1K"];
+    place.run(&[&large[..], &["load", "in.txt", "-q"]].concat()).ok();
+    place.run(&[&large[..], &["compact", "-q"]].concat()).ok();
+    let stats: serde_json::Value =
+        serde_json::from_str(place.run(&["--db", "store", "stat", "-f", "jsonl"]).ok()).unwrap();
+    let [logs, live, tables] =
+        ["value_log_bytes", "value_log_live_bytes", "table_bytes"].map(|name| stats[name].as_u64().unwrap());
+    assert!(logs >= live && live == 1_400_000 && tables < 200_000, "{stats}");
+    assert_eq!(place.run(&["--db", "store", "get", "key 00007"]).ok().trim_end_matches('\n'), value);
+    let text = place.run(&["--db", "store", "stat"]).ok().to_owned();
+    assert!(text.contains("logs of large values"), "{text}");
+    let text = place.run(&["--db", "store", "stat", "--prometheus"]).ok().to_owned();
+    assert!(text.contains(&format!("\nforrest_value_log_bytes {logs}\n")), "{text}");
+}
+
+#[test]
 fn damage_is_told_with_file_and_offset() {
     for kind in ["table", "log", "manifest"] {
         let place = Place::new();

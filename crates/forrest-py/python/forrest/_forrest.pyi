@@ -140,6 +140,7 @@ class Db(Keyspace):
         latencies: bool | None = None,
         metrics_file: str | PathLike[str] | None = None,
         encryption_key: bytes | bytearray | None = None,
+        large_values: int | None = None,
     ) -> Self: ...
     def close(self) -> None: ...
     @property

@@ -83,7 +83,7 @@ static void misuse(struct xdb *xdb, struct xdb_ref *ref) {
 /* Opens the store with options: all of them, those of an older header, those of a newer one, and none. */
 static void options(const char *dir) {
     const struct remixdb_options all = {.cache_mb = 16, .mt_mb = 16, .no_tags = 1, .workers = 1,
-                                        .durability = REMIXDB_DURABILITY_SYNC};
+                                        .durability = REMIXDB_DURABILITY_SYNC, .large_values = 4096};
     struct {
         struct remixdb_options options;
         uint64_t later;
@@ -110,7 +110,7 @@ static void options(const char *dir) {
 #endif
     const uint32_t cpus[] = {99999};
     const struct remixdb_options wrong[] = {{.no_tags = 2}, {.durability = 4}, {.workers = 257}, {.worker_cpus_count = 1},
-                                            {.worker_cpus_count = 1, .worker_cpus = cpus}};
+                                            {.large_values = 63}, {.worker_cpus_count = 1, .worker_cpus = cpus}};
     for (size_t at = 0; at < sizeof wrong / sizeof wrong[0]; at++)
         CHECK(remixdb_open_with(dir, &wrong[at], sizeof wrong[at]) == NULL);
     CHECK(remixdb_open_with(dir, &newer.options, SIZE_MAX) == NULL);

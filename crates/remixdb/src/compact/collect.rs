@@ -158,7 +158,9 @@ impl<D: Disk> Core<D> {
         all_moved += moved;
         (pass.offset, pass.moved) = (offset, pass.moved + all_moved);
         lock(&self.collector).moved += all_moved;
-        Ok((offset >= log.bytes).then_some(last))
+        let is_end = offset >= log.bytes;
+        self.shared.values.note_pass(u64::from(is_end), all_moved);
+        Ok(is_end.then_some(last))
     }
 
     /// Before a memtable becomes tables, goes through as much of kept logs as it has: otherwise a store that is written

@@ -199,7 +199,13 @@ pub(super) fn space_is_bounded() {
         assert_eq!(get(&store, *key).unwrap().as_ref(), Some(value));
     }
     store.verify().expect("all is right");
-    let metrics = store.metrics().expect("there are some");
+    let (stats, metrics) = (store.stats().expect("there are some"), store.metrics().expect("there are some"));
+    assert_eq!(stats.value_log_bytes, log_bytes(&store));
+    let estimate = stats.value_log_live_bytes;
+    assert!((live / 2..=live * 3 / 2).contains(&estimate), "{estimate} for {live}");
+    let (passes, reads) = (metrics.value_passes, metrics.value_reads);
+    assert!(passes.count > 10 && passes.bytes > live && passes.failed == 0, "{passes:?}");
+    assert!(reads.count > 0 && reads.bytes == reads.count * LEN as u64, "{reads:?}");
     let written = metrics.log_writes.bytes + metrics.flushes.bytes + metrics.merges.bytes;
     let each = written as f64 / metrics.change_bytes as f64;
     // Tables are as small as a page here, and a REMIX as well.
