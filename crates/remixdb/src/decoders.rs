@@ -252,7 +252,7 @@ fn search(opened: &Partition<Simulated>) -> Result<()> {
     for key in 0..KEYS + 2 {
         let key = format!("key{key:04}");
         let key = key.as_bytes();
-        opened.get(opened.find(key), key, || 0, |_| ())?;
+        opened.get(opened.find(key), key, || 0, |_: &[u8]| ())?;
         cursor.seek(key)?;
         cursor.seek_for_prev(key)?;
     }

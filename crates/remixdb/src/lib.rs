@@ -84,6 +84,7 @@ mod resume;
 mod room;
 mod salvage;
 mod scan;
+mod see;
 mod store;
 mod stream;
 mod stripe;

@@ -3,6 +3,7 @@
 
 use crate::disk::Disk;
 use crate::memtable::{Memtable, ReadAt};
+use crate::see::{See, ToValue};
 use crate::version::Version;
 use forrest_engine::Result;
 use forrest_engine::Value;
@@ -24,20 +25,23 @@ pub(crate) fn in_memtables<D: Disk, R>(
 
 /// Passes the value of a key to `see`; `None` if it is not there.
 #[inline]
-pub(crate) fn get<D: Disk, R>(
+pub(crate) fn get<D: Disk, R, S>(
     version: &Version<D>,
     space: u32,
     key: &[u8],
     read_at: ReadAt<'_>,
-    mut see: impl FnMut(&[u8]) -> R,
-) -> Result<Option<R>> {
+    mut see: S,
+) -> Result<Option<R>>
+where
+    for<'s> &'s mut S: See<R>,
+{
     // The partition's memory is prefetched while the memtables are searched.
     let partition = version.partition(space, key).map(|partition| (partition, partition.find(key)));
-    if let Some(said) = in_memtables(version, space, key, read_at, &mut see) {
+    if let Some(said) = in_memtables(version, space, key, read_at, |bytes| see.here(bytes)) {
         return Ok(said);
     }
     match partition {
-        Some((partition, whereabouts)) => partition.get(whereabouts, key, || read_at.now_ms(), see),
+        Some((partition, whereabouts)) => partition.get(whereabouts, key, || read_at.now_ms(), &mut see),
         None => Ok(None),
     }
 }
@@ -93,12 +97,9 @@ pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
         for ((place, key), said) in places.iter().zip(keys).zip(memories) {
             values.push(match (said, place) {
                 (Some(said), _) => said,
-                (None, Some((partition, whereabouts))) => partition.get(
-                    *whereabouts,
-                    key.as_ref(),
-                    || read_at.now_ms(),
-                    |bytes| Value::from(bytes),
-                )?,
+                (None, Some((partition, whereabouts))) => {
+                    partition.get(*whereabouts, key.as_ref(), || read_at.now_ms(), ToValue)?
+                }
                 (None, None) => None,
             });
         }
@@ -113,7 +114,7 @@ pub(crate) fn in_tables<D: Disk, R>(
     space: u32,
     key: &[u8],
     read_at: ReadAt<'_>,
-    see: impl FnMut(&[u8]) -> R,
+    see: impl See<R>,
 ) -> Result<Option<R>> {
     match version.partition(space, key) {
         Some(partition) => partition.get(partition.find(key), key, || read_at.now_ms(), see),
@@ -128,5 +129,5 @@ pub(crate) fn value_in_tables<D: Disk>(
     key: &[u8],
     read_at: ReadAt<'_>,
 ) -> Result<Option<Value>> {
-    in_tables(version, space, key, read_at, |bytes| Value::from(bytes))
+    in_tables(version, space, key, read_at, ToValue)
 }

@@ -18,6 +18,7 @@ use crate::gaps::{Changes, Gaps, Jump};
 use crate::memtable::{Memtable, ReadAt, Said};
 use crate::partition::{self, Partition, PartitionCursor};
 use crate::ranges::Ranges;
+use crate::see::See;
 use crate::version::Version;
 use crate::wrapped::Entry;
 use forrest_engine::{Error, ErrorKind, KeyBounds, Result};
@@ -55,9 +56,15 @@ impl<D: Disk> Shown<'_, D> {
     /// Passes the bytes to `see`.
     #[inline]
     pub(crate) fn with<R>(self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        self.seen(see)
+    }
+
+    /// The same, for any way to see them.
+    #[inline]
+    pub(crate) fn seen<R>(self, see: impl See<R>) -> Result<R> {
         match self {
-            Shown::Memory(bytes) => Ok(see(bytes)),
-            Shown::Table(pair) => pair.with(see),
+            Shown::Memory(bytes) => Ok(see.here(bytes)),
+            Shown::Table(pair) => pair.seen(see),
         }
     }
 }

@@ -13,6 +13,7 @@
 
 use crate::disk::{self, Disk, Name};
 use crate::room;
+use crate::see::{See, ToBuffer};
 use crate::wal;
 use crate::wrapped::{self, Pointer};
 use forrest_engine::{Error, ErrorKind, Result, Work};
@@ -143,8 +144,18 @@ impl<D: Disk> Values<D> {
     /// Reads a value.
     ///
     /// # Errors
-    /// `Corrupt`, `Io`; `OutOfSpace` without memory.
+    /// As [`see`](Values::see).
     pub(crate) fn read(&self, pointer: &Pointer) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.see(pointer, &mut ToBuffer(&mut bytes))?;
+        Ok(bytes)
+    }
+
+    /// Reads a value to where `see` wants it.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`; `OutOfSpace` without memory.
+    pub(crate) fn see<R>(&self, pointer: &Pointer, see: impl See<R>) -> Result<R> {
         let log = self.log(pointer)?;
         let (offset, len) = (pointer.place.offset, pointer.len);
         if offset.checked_add(len).is_none_or(|end| end > log.bytes) {
@@ -154,15 +165,14 @@ impl<D: Disk> Values<D> {
             ));
         }
         room::ask()?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(len as usize).map_err(room::refused)?;
-        bytes.resize(len as usize, 0);
-        disk::read_exact(&*self.disk, log.file()?, log.name(), &mut bytes, offset)?;
-        if wrapped::sum(pointer.place, &bytes) != pointer.sum {
-            return Err(damaged(pointer, format_args!("wrong checksum of a value of {len} bytes")));
-        }
-        self.reads.add(1, len);
-        Ok(bytes)
+        see.elsewhere(len as usize, |bytes| {
+            disk::read_exact(&*self.disk, log.file()?, log.name(), bytes, offset)?;
+            if wrapped::sum(pointer.place, bytes) != pointer.sum {
+                return Err(damaged(pointer, format_args!("wrong checksum of a value of {len} bytes")));
+            }
+            self.reads.add(1, len);
+            Ok(())
+        })
     }
 
     /// Notes that values were moved, and that passes ended.

@@ -10,6 +10,7 @@ use crate::memtable::ReadAt;
 use crate::parked::Slot;
 use crate::read;
 use crate::scan::{self, Scan, Shown};
+use crate::see::{Presence, See, ToBuffer, ToValue};
 use crate::version::Version;
 use forrest_engine::chunk::COPIED_VALUE_BYTES;
 use forrest_engine::{
@@ -203,7 +204,10 @@ impl<D: Disk> View<D> {
     }
 
     #[inline]
-    fn see<R>(&self, key: &[u8], see: impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
+    fn see<R, S>(&self, key: &[u8], see: S) -> Result<Option<R>>
+    where
+        for<'s> &'s mut S: See<R>,
+    {
         Ok(self
             .timed(Call::Get, |version, space, read_at| read::get(version, space, key, read_at, see))?
             .flatten())
@@ -260,13 +264,7 @@ impl<D: Disk> View<D> {
                     read_at,
                     end,
                     |key, value: Shown<'_, D>| {
-                        value.with(|bytes| {
-                            if bytes.len() <= COPIED_VALUE_BYTES {
-                                chunk.push_copied(key, bytes);
-                            } else {
-                                chunk.push_shared(key, Value::from(bytes));
-                            }
-                        })?;
+                        value.seen(Push { chunk, key })?;
                         Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
                     },
                 )
@@ -285,24 +283,49 @@ impl<D: Disk> View<D> {
     }
 }
 
+/// Appends a pair to a chunk.
+struct Push<'c, 'k> {
+    chunk: &'c mut Chunk,
+    key: &'k [u8],
+}
+
+impl See<()> for Push<'_, '_> {
+    #[inline(always)]
+    fn here(self, bytes: &[u8]) {
+        if bytes.len() <= COPIED_VALUE_BYTES {
+            self.chunk.push_copied(self.key, bytes);
+        } else {
+            self.chunk.push_shared(self.key, Value::from(bytes));
+        }
+    }
+
+    fn elsewhere(self, len: usize, read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+        self.chunk.push_shared(self.key, ToValue.elsewhere(len, read)?);
+        Ok(())
+    }
+}
+
 impl<D: Disk> forrest_engine::View for View<D> {
     type Cursor = Cursor<D>;
     type Resume = Resume<D>;
 
     #[inline]
     fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        self.see(key, |bytes| Value::from(bytes))
+        self.see(key, ToValue)
     }
 
     #[inline]
     fn get_into(&self, key: &[u8], buf: &mut Vec<u8>) -> Result<bool> {
-        buf.clear();
-        Ok(self.see(key, |bytes| buf.extend_from_slice(bytes))?.is_some())
+        let found = self.see(key, ToBuffer(&mut *buf));
+        if !matches!(found, Ok(Some(()))) {
+            buf.clear();
+        }
+        Ok(found?.is_some())
     }
 
     #[inline]
     fn contains(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.see(key, |_| ())?.is_some())
+        Ok(self.see(key, Presence)?.is_some())
     }
 
     fn expires_ms(&self, key: &[u8]) -> Result<Option<Option<u64>>> {

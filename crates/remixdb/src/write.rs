@@ -22,6 +22,7 @@ use crate::partition::Partition;
 use crate::ranges::{FRAGMENTS_ANYHOW, FRAGMENTS_MOST};
 use crate::read;
 use crate::scan;
+use crate::see::ToValue;
 use crate::version::Version;
 use crate::wal::{Change, Note};
 use crate::wanted::Wanted;
@@ -943,7 +944,7 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
                 None => {}
             }
         }
-        read::get(self.version, space, key, self.store.newest(), |bytes| Value::from(bytes))
+        read::get(self.version, space, key, self.store.newest(), ToValue)
     }
 
     fn decide(&mut self, keyspace: &Space, op: Op<&'b [u8]>) -> Result<Outcome> {

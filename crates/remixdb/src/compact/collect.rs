@@ -22,7 +22,7 @@ use crate::disk::{self, Disk, Name};
 use crate::manifest::{Manifest, ManifestState};
 use crate::memtable::Memtable;
 use crate::record::{self, HEADER, Piece};
-use crate::values::{Kept, Pass};
+use crate::values::{Collector, Kept, Pass};
 use crate::wal::Change;
 use crate::wrapped::{self, Place, Wrapped};
 use crate::write::Move;
@@ -112,9 +112,7 @@ impl<D: Disk> Core<D> {
         let mut collector = lock(&self.collector);
         let all: u64 = state.logs.values().sum();
         let credit = *collector.credit.get_or_insert(all);
-        let left = state.logs.iter().filter(|(log, _)| !collector.done.contains_key(log));
-        let left: u64 = left.map(|(_, bytes)| bytes).sum();
-        let live: u64 = self.version().each().map(|(_, one)| one.live_large_bytes()).sum();
+        let (left, live) = (left_bytes(state, &collector), self.live_bytes());
         let more = if self.is_full() { 0 } else { live / 2 + self.limits.memtable_bytes() as u64 };
         if left <= live.saturating_add(more) || credit == 0 {
             return None;
@@ -163,11 +161,25 @@ impl<D: Disk> Core<D> {
         Ok(is_end.then_some(last))
     }
 
+    /// Bytes of live values in kept logs, about.
+    fn live_bytes(&self) -> u64 {
+        self.version().each().map(|(_, one)| one.live_large_bytes()).sum()
+    }
+
+    /// Whether writers have to wait for passes, because the kept logs have more than twice the bytes of their live
+    /// values, and two memtables.
+    pub(super) fn has_too_many_logs(&self, state: &ManifestState) -> bool {
+        let left = left_bytes(state, &lock(&self.collector));
+        left > 0 && left > 2 * (self.live_bytes() + self.limits.memtable_bytes() as u64)
+    }
+
     /// Before a memtable becomes tables, goes through as much of kept logs as it has: otherwise a store that is written
-    /// to without a pause would never come to it. Ends early if one more memtable waits.
+    /// to without a pause would never come to it. So the logs do not grow meanwhile. Ends early if one more memtable
+    /// waits, because moved values are changes too.
     pub(super) fn collect_beside(&self, manifest: &mut Manifest<D>, memtable: &Memtable) -> Result<()> {
         let mut left = memtable.bytes() as u64;
-        while left > 0 && self.version().immutable.len() < 2 && self.collect(manifest)? {
+        let most = self.version().immutable.len().max(1);
+        while left > 0 && self.version().immutable.len() <= most && self.collect(manifest)? {
             left = left.saturating_sub(PIECE);
         }
         Ok(())
@@ -186,6 +198,12 @@ impl<D: Disk> Core<D> {
         }
         Ok(())
     }
+}
+
+/// Bytes of the logs that have not been gone through yet.
+fn left_bytes(state: &ManifestState, collector: &Collector) -> u64 {
+    let left = state.logs.iter().filter(|(log, _)| !collector.done.contains_key(log));
+    left.map(|(_, bytes)| bytes).sum()
 }
 
 /// The next change of a record at an offset, if it sets a key: the keyspace, the key, and the value.

@@ -119,7 +119,7 @@ impl<D: Disk> Core<D> {
             self.pace.note_merge(begin.elapsed());
             return Ok(true);
         }
-        if has_time && collects {
+        if collects && (has_time || self.has_too_many_logs(manifest.state())) {
             self.collect_beside(&mut manifest, &memtable)?;
         }
         // ORDERING: only this thread and those that it starts write tables.

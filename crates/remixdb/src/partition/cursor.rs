@@ -2,6 +2,7 @@
 
 use crate::disk::Disk;
 use crate::remix::{Remix, RemixCursor, Run, RunEntry, Show};
+use crate::see::See;
 use crate::table::{Table, TableCursor};
 use forrest_engine::Result;
 use std::cmp::Ordering;
@@ -400,6 +401,12 @@ impl<D: Disk> Pair<'_, D> {
     /// Passes the bytes to `see`.
     #[inline]
     pub(crate) fn with<R>(self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
-        self.table.value_with(self.ordinal, see)
+        self.seen(see)
+    }
+
+    /// The same, for any way to see them.
+    #[inline]
+    pub(crate) fn seen<R>(self, see: impl See<R>) -> Result<R> {
+        self.table.value_seen(self.ordinal, see)
     }
 }

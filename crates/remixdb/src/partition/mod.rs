@@ -31,6 +31,7 @@ pub(crate) use order::{Known, LOOK, Shared, Stored, entries_of, merge_order, nam
 use crate::disk::{self, Disk, Name};
 use crate::manifest::Files;
 use crate::remix::{self, Remix, RunEntry, Show};
+use crate::see::See;
 use crate::table::{Expiries, Table, TableCursor};
 use crate::wrapped::Pointer;
 use cursor::LayerCursor;
@@ -541,7 +542,7 @@ impl<D: Disk> Partition<D> {
         at: Whereabouts,
         key: &[u8],
         now_ms: impl FnOnce() -> u64,
-        see: impl FnOnce(&[u8]) -> R,
+        see: impl See<R>,
     ) -> Result<Option<R>> {
         value_of(self.newest(at, key)?, now_ms, see)
     }
@@ -768,7 +769,7 @@ fn entry_at<D: Disk>(mut cursor: TableCursor<&Table<D>>, ordinal: u32) -> Result
 fn value_of<D: Disk, R>(
     found: Option<At<'_, D>>,
     now_ms: impl FnOnce() -> u64,
-    see: impl FnOnce(&[u8]) -> R,
+    see: impl See<R>,
 ) -> Result<Option<R>> {
     match found {
         Some((mut cursor, entry)) if !entry.tombstone => cursor.seen(entry.ordinal, now_ms, see),

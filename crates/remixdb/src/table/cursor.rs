@@ -8,6 +8,7 @@ use super::{CACHED_PAGES_MAX, Table, WALK_PAGES_MAX};
 use crate::cache::PageRef;
 use crate::disk::{self, Disk};
 use crate::page;
+use crate::see::See;
 use crate::wrapped::{self, InTable, Pointer};
 use forrest_engine::Value;
 use forrest_engine::{Error, Result};
@@ -566,12 +567,12 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         &mut self,
         ordinal: u32,
         now_ms: impl FnOnce() -> u64,
-        see: impl FnOnce(&[u8]) -> R,
+        see: impl See<R>,
     ) -> Result<Option<R>> {
         let end = self.table.plain_end;
         let (block, at) = self.block(ordinal)?;
         match block.value(at) {
-            Some(place) if place.end < end => self.bytes_with(place, see).map(Some),
+            Some(place) if place.end < end => self.bytes_with(place, |bytes| see.here(bytes)).map(Some),
             // It is beyond the values, or the table has wrapped ones.
             _ => self.seen_by_kind(ordinal, now_ms, see),
         }
@@ -583,11 +584,11 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         &mut self,
         ordinal: u32,
         now_ms: impl FnOnce() -> u64,
-        see: impl FnOnce(&[u8]) -> R,
+        see: impl See<R>,
     ) -> Result<Option<R>> {
         let (kind, place) = (self.kind(ordinal)?, self.value_place(ordinal)?);
         if kind != Kind::Wrapped {
-            return self.bytes_with(place, see).map(Some);
+            return self.bytes_with(place, |bytes| see.here(bytes)).map(Some);
         }
         let offset = place.start;
         let seen = self.bytes_with(place, |bytes| {
@@ -596,14 +597,14 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
                 return Some(Seen::Gone);
             }
             Some(match stored {
-                InTable::Here(wrapped) => Seen::Here(see(wrapped.content)),
+                InTable::Here(wrapped) => Seen::Here(see.here(wrapped.content)),
                 InTable::Elsewhere { pointer, .. } => Seen::Elsewhere(pointer, see),
             })
         })?;
         match seen.ok_or_else(|| self.table.damaged(offset, wrapped::FLAW))? {
             Seen::Gone => Ok(None),
             Seen::Here(seen) => Ok(Some(seen)),
-            Seen::Elsewhere(pointer, see) => Ok(Some(see(&self.table.large(&pointer)?))),
+            Seen::Elsewhere(pointer, see) => self.table.large(&pointer, see).map(Some),
         }
     }
 
@@ -651,6 +652,12 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     /// `Io`, `Corrupt`.
     #[inline]
     pub(crate) fn value_with<R>(&mut self, ordinal: u32, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        self.value_seen(ordinal, see)
+    }
+
+    /// The same, for any way to see it.
+    #[inline]
+    pub(crate) fn value_seen<R>(&mut self, ordinal: u32, see: impl See<R>) -> Result<R> {
         let seen = self.seen(ordinal, || 0, see)?;
         Ok(seen.expect("nothing expires at the beginning of time"))
     }

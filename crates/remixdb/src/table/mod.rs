@@ -48,6 +48,7 @@ use crate::disk::{self, Disk, Name};
 use crate::gauge::Share;
 use crate::page;
 use crate::room;
+use crate::see::See;
 use crate::values::Values;
 use crate::wrapped::Pointer;
 use ahead::Habit;
@@ -688,9 +689,9 @@ impl<D: Disk> Table<D> {
 impl<D: Disk> Table<D> {
     /// Reads a value that is in a log.
     #[cold]
-    fn large(&self, pointer: &Pointer) -> Result<Vec<u8>> {
+    fn large<R>(&self, pointer: &Pointer, see: impl See<R>) -> Result<R> {
         match &self.values {
-            Some(values) => values.read(pointer),
+            Some(values) => values.see(pointer, see),
             None => Err(disk::damaged(self.name, 0, "a value is in a log, and only a store reads that")),
         }
     }
