@@ -23,6 +23,7 @@ use crate::{page, record, wal};
 use forrest_engine::Op;
 use forrest_engine::Result;
 use forrest_engine::chunk::{Chunk, Filled, Goto};
+use forrest_engine::options::LARGE_VALUES_LEAST;
 use forrest_engine::{Cursor as _, View as _};
 use forrest_engine::{Durability, Numa, Options, Pages};
 use forrest_index::Direction;
@@ -288,6 +289,7 @@ pub fn store(input: &[u8]) {
         batch_bytes_max: 1 << 20,
         cache_bytes: 1,
         table_bytes: 1 << 10,
+        large_values: LARGE_VALUES_LEAST,
         ..Options::default()
     };
     let _ = exercise(&Simulated::from_files(files), &options);
