@@ -382,6 +382,19 @@ fn compare<V: View>(
         "{at}: get_into {key:?}"
     );
     assert_eq!(buffer, expected.clone().unwrap_or_default(), "{at}: get_into {key:?}");
+    let pieces = view.pieces(key).expect("pieces").map(|mut pieces| {
+        let (mut value, mut piece) = (Vec::new(), [0; 7]);
+        let value_bytes = pieces.value_bytes();
+        loop {
+            let len = pieces.read(&mut piece).expect("a piece");
+            value.extend_from_slice(&piece[..len]);
+            if len < piece.len() {
+                assert_eq!((value.len() as u64, pieces.read(&mut piece).expect("the end")), (value_bytes, 0));
+                return value;
+            }
+        }
+    });
+    assert_eq!(pieces, expected, "{at}: pieces {key:?}");
     let keys = [key, b"", b"b", key];
     let found: Vec<_> = view.multi_get(&keys).expect("multi_get");
     let found: Vec<_> = found.into_iter().map(|value| value.map(|value| value.to_vec())).collect();

@@ -13,6 +13,7 @@ use crate::merge::SharedOperator;
 use crate::metrics::Metrics;
 use crate::op::{Op, Outcome, Written};
 use crate::options::{Compression, Durability, OptionChanges};
+use crate::pieces::{Pieces, Whole};
 use crate::stats::{Approximate, Capabilities, Stats};
 use forrest_index::{Direction, Value};
 use std::marker::PhantomData;
@@ -319,6 +320,14 @@ pub trait View: Clone + Send + Sync + 'static {
     /// # Errors
     /// See [`View`].
     fn contains(&self, key: &[u8]) -> Result<bool>;
+
+    /// The value of a key, to be read in pieces.
+    ///
+    /// # Errors
+    /// See [`View`].
+    fn pieces(&self, key: &[u8]) -> Result<Option<Box<dyn Pieces>>> {
+        Ok(self.get(key)?.map(|value| Box::new(Whole::new(value)) as _))
+    }
 
     /// When the value of a key expires, in milliseconds since 1970; `Some(None)` if it does not, and `None` if the key
     /// is not there.

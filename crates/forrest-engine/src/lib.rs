@@ -48,6 +48,7 @@ pub mod metrics;
 pub mod op;
 pub mod options;
 pub mod pairs;
+mod pieces;
 pub mod spans;
 pub mod stats;
 
@@ -68,4 +69,5 @@ pub use options::{
     Compression, DEFAULT_KEYSPACE, Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, Numa, OptionChanges,
     Options, Pages,
 };
+pub use pieces::{Pieces, Whole};
 pub use stats::{Approximate, Capabilities, Capability, Stats};

@@ -325,6 +325,12 @@ macro_rules! homes {
                 }
             }
 
+            fn pieces(&self, key: &[u8]) -> Result<Option<Box<dyn Pieces>>> {
+                match self {
+                    $($(#[$if])* View::$home(view) => view.pieces(key),)+
+                }
+            }
+
             fn expires_ms(&self, key: &[u8]) -> Result<Option<Option<u64>>> {
                 match self {
                     $($(#[$if])* View::$home(view) => view.expires_ms(key),)+

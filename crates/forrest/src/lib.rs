@@ -89,6 +89,7 @@ mod locks;
 mod memory;
 #[cfg(feature = "disk")]
 mod move_log;
+mod reader;
 #[cfg(feature = "disk")]
 mod salvage;
 #[cfg(feature = "simulated")]
@@ -131,6 +132,7 @@ pub use ingest::Ingest;
 pub use keyspace::Keyspace;
 #[cfg(feature = "disk")]
 pub use move_log::move_log;
+pub use reader::ValueReader;
 #[cfg(feature = "disk")]
 pub use salvage::{Loss, Progress, Salvaged, salvage, salvage_with};
 pub use stream::Changes;

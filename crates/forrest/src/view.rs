@@ -2,6 +2,7 @@
 
 use crate::cursor::{Cursor, Entry, Range};
 use crate::engine;
+use crate::reader::ValueReader;
 use forrest_engine::bounds::{clamp, prefix_end};
 use forrest_engine::op::check_key;
 use forrest_engine::{Approximate, Direction, KeyRange, Result, Value, View as _};
@@ -74,6 +75,36 @@ impl View {
         let key = key.as_ref();
         check_key(key)?;
         self.0.get_into(key, buf)
+    }
+
+    /// The value of a key, to be read in pieces from its beginning on; `None` if there is none. A value that stays in
+    /// the log ([`Builder::large_values`](crate::Builder::large_values)) is read from the file as the pieces are asked
+    /// for, so that one of hundreds of MiB needs the memory of a piece only. Other values are in memory until the
+    /// reader is dropped. What has changed since is not seen.
+    ///
+    /// A value in a log has one checksum, which is compared in place of its last bytes. So all of it was right if the
+    /// reader comes to its end, and what came before may be wrong if it does not.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// use std::io::Read;
+    ///
+    /// db.set("photo of an oak", vec![0xFF; 100_000])?;
+    /// let mut reader = db.reader("photo of an oak")?.unwrap();
+    /// let (mut piece, mut sum) = ([0; 4096], 0);
+    /// while let len @ 1.. = reader.read(&mut piece)? {
+    ///     sum += len;
+    /// }
+    /// assert_eq!((sum, reader.value_bytes()), (100_000, 100_000));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get`](View::get). Those of the reader are [`Error`](crate::Error)s within errors of [`std::io`].
+    pub fn reader(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>> {
+        let key = key.as_ref();
+        check_key(key)?;
+        Ok(self.0.pieces(key)?.map(ValueReader::new))
     }
 
     /// The values of many keys, in the order of `keys`. This is faster than a [`get`](Self::get) for each

@@ -4,9 +4,9 @@
 use crate::disk::Disk;
 use crate::memtable::{Memtable, ReadAt};
 use crate::see::{See, ToValue};
+use crate::values::Values;
 use crate::version::Version;
-use forrest_engine::Result;
-use forrest_engine::Value;
+use forrest_engine::{Pieces, Result, Value, Whole};
 use std::sync::Arc;
 
 /// The lookup result of the memtables: `None` if they have nothing, `Some(None)` if the key was deleted.
@@ -62,6 +62,26 @@ pub(crate) fn expires_ms<D: Disk>(
     }
     let partition = version.partition(space, key);
     partition.map_or(Ok(None), |partition| partition.expires_ms(key, now_ms()))
+}
+
+/// The value of a key, to be read in pieces. One that is in a log stays there.
+pub(crate) fn pieces<D: Disk>(
+    values: &Arc<Values<D>>,
+    version: &Version<D>,
+    space: u32,
+    key: &[u8],
+    read_at: ReadAt<'_>,
+) -> Result<Option<Box<dyn Pieces>>> {
+    let whole = |value: Value| Box::new(Whole::new(value)) as _;
+    if let Some(said) = in_memtables(version, space, key, read_at, |bytes| Value::from(bytes)) {
+        return Ok(said.map(whole));
+    }
+    let Some(partition) = version.partition(space, key) else { return Ok(None) };
+    match partition.pointer(key)? {
+        Some((_, Some(expires_ms))) if expires_ms <= read_at.now_ms() => Ok(None),
+        Some((pointer, _)) => Ok(Some(Box::new(values.pieces(pointer)?))),
+        None => Ok(value_in_tables(version, space, key, read_at)?.map(whole)),
+    }
 }
 
 /// Number of keys that are searched at once.

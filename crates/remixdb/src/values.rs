@@ -16,10 +16,11 @@ use crate::room;
 use crate::see::{See, ToBuffer};
 use crate::wal;
 use crate::wrapped::{self, Pointer};
-use forrest_engine::{Error, ErrorKind, Result, Work};
+use forrest_engine::{Error, ErrorKind, Pieces, Result, Work};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
+use xxhash_rust::xxh3::Xxh3;
 
 /// A log that is kept for values in it.
 pub(crate) struct Kept<D: Disk> {
@@ -135,10 +136,17 @@ impl<D: Disk> Values<D> {
         Ok(Arc::new(logs.iter().map(open).collect::<Result<_>>()?))
     }
 
+    /// The log that has a value.
     fn log(&self, pointer: &Pointer) -> Result<Arc<Kept<D>>> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let log = open.get(&pointer.place.log).and_then(Weak::upgrade);
-        log.ok_or_else(|| damaged(pointer, "the log is not kept, and a table has a value in it"))
+        let log =
+            log.ok_or_else(|| damaged(pointer, "the log is not kept, and a table has a value in it"))?;
+        if pointer.place.offset.checked_add(pointer.len).is_none_or(|end| end > log.bytes) {
+            let what = format_args!("a value of {} bytes, and the log has {}", pointer.len, log.bytes);
+            return Err(damaged(pointer, what));
+        }
+        Ok(log)
     }
 
     /// Reads a value.
@@ -156,23 +164,26 @@ impl<D: Disk> Values<D> {
     /// # Errors
     /// `Corrupt`, `Io`; `OutOfSpace` without memory.
     pub(crate) fn see<R>(&self, pointer: &Pointer, see: impl See<R>) -> Result<R> {
-        let log = self.log(pointer)?;
-        let (offset, len) = (pointer.place.offset, pointer.len);
-        if offset.checked_add(len).is_none_or(|end| end > log.bytes) {
-            return Err(damaged(
-                pointer,
-                format_args!("a value of {len} bytes, and the log has {}", log.bytes),
-            ));
-        }
+        let (log, offset, len) = (self.log(pointer)?, pointer.place.offset, pointer.len);
         room::ask()?;
         see.elsewhere(len as usize, |bytes| {
             disk::read_exact(&*self.disk, log.file()?, log.name(), bytes, offset)?;
             if wrapped::sum(pointer.place, bytes) != pointer.sum {
-                return Err(damaged(pointer, format_args!("wrong checksum of a value of {len} bytes")));
+                return Err(wrong(pointer));
             }
             self.reads.add(1, len);
             Ok(())
         })
+    }
+
+    /// A value, to be read in pieces.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn pieces(self: &Arc<Self>, pointer: Pointer) -> Result<LogPieces<D>> {
+        let log = self.log(&pointer)?;
+        let sum = Box::new(wrapped::sum_of_pieces(pointer.place));
+        Ok(LogPieces { values: self.clone(), log, pointer, at: 0, sum })
     }
 
     /// Notes that values were moved, and that passes ended.
@@ -184,6 +195,52 @@ impl<D: Disk> Values<D> {
     pub(crate) fn done(&self) -> (Work, Work) {
         (self.reads.done(), self.passes.done())
     }
+}
+
+/// A value in a log that is read in pieces. Its log stays open.
+pub(crate) struct LogPieces<D: Disk> {
+    values: Arc<Values<D>>,
+    log: Arc<Kept<D>>,
+    pointer: Pointer,
+    /// Bytes that were read.
+    at: u64,
+    /// Their checksum.
+    sum: Box<Xxh3>,
+}
+
+impl<D: Disk> Pieces for LogPieces<D> {
+    fn value_bytes(&self) -> u64 {
+        self.pointer.len
+    }
+
+    fn read(&mut self, out: &mut [u8]) -> Result<usize> {
+        let left = self.pointer.len - self.at;
+        let len = left.min(out.len() as u64) as usize;
+        if len == 0 {
+            return Ok(0);
+        }
+        let (out, offset) = (&mut out[..len], self.pointer.place.offset + self.at);
+        disk::read_exact(&*self.values.disk, self.log.file()?, self.log.name(), out, offset)?;
+        if len as u64 == left {
+            // The state stays as it was if that fails, so that each further call fails too.
+            let mut sum = self.sum.clone();
+            sum.update(out);
+            if sum.digest() != self.pointer.sum {
+                out.fill(0);
+                return Err(wrong(&self.pointer));
+            }
+            self.values.reads.add(1, self.pointer.len);
+        } else {
+            self.sum.update(out);
+        }
+        self.at += len as u64;
+        Ok(len)
+    }
+}
+
+#[cold]
+fn wrong(pointer: &Pointer) -> Error {
+    damaged(pointer, format_args!("wrong checksum of a value of {} bytes", pointer.len))
 }
 
 #[cold]

@@ -14,7 +14,7 @@ use crate::see::{Presence, See, ToBuffer, ToValue};
 use crate::version::Version;
 use forrest_engine::chunk::COPIED_VALUE_BYTES;
 use forrest_engine::{
-    Approximate, Call, Chunk, Direction, Filled, Goto, KeyBounds, Result, Value, half_open,
+    Approximate, Call, Chunk, Direction, Filled, Goto, KeyBounds, Pieces, Result, Value, half_open,
 };
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -326,6 +326,13 @@ impl<D: Disk> forrest_engine::View for View<D> {
     #[inline]
     fn contains(&self, key: &[u8]) -> Result<bool> {
         Ok(self.see(key, Presence)?.is_some())
+    }
+
+    fn pieces(&self, key: &[u8]) -> Result<Option<Box<dyn Pieces>>> {
+        let values = &self.store().shared.values;
+        let found = self
+            .timed(Call::Get, |version, space, read_at| read::pieces(values, version, space, key, read_at))?;
+        Ok(found.flatten())
     }
 
     fn expires_ms(&self, key: &[u8]) -> Result<Option<Option<u64>>> {

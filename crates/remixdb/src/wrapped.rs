@@ -30,7 +30,7 @@
 //! where it is read, and where tables are merged: at a time from its expiry on, it is as if its key was deleted.
 
 use crate::codec::{Parts, put_number};
-use xxhash_rust::xxh3::xxh3_64_with_seed as xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed as xxh3};
 
 /// Maximum number of bytes of a header that a log or a table has before a content.
 pub(crate) const HEADER_MOST: usize = 9;
@@ -169,7 +169,16 @@ pub(crate) struct Pointer {
 
 /// The checksum of a content at a place.
 pub(crate) fn sum(place: Place, content: &[u8]) -> u64 {
-    xxh3(content, (place.log.rotate_left(32) ^ place.offset).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    xxh3(content, seed(place))
+}
+
+/// The same, for a content that comes in pieces.
+pub(crate) fn sum_of_pieces(place: Place) -> Xxh3 {
+    Xxh3::with_seed(seed(place))
+}
+
+fn seed(place: Place) -> u64 {
+    (place.log.rotate_left(32) ^ place.offset).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 impl Pointer {
@@ -334,6 +343,9 @@ mod tests {
         let stored = InTable::Elsewhere { expires_ms: Some(9), pointer };
         assert_eq!(InTable::read(&pointer.encode(Some(9))), Some(stored));
         assert_ne!(sum(place, b"x"), sum(Place { log: 7, offset: 131 }, b"x"));
+        let mut pieces = sum_of_pieces(place);
+        [&b"x"[..], b"", &[b'y'; 1000]].iter().for_each(|piece| pieces.update(piece));
+        assert_eq!(pieces.digest(), sum(place, &[&b"x"[..], &[b'y'; 1000]].concat()));
         for expires_ms in [None, Some(9)] {
             let value = Wrapped { expires_ms, content: b"xyz" };
             let placed = placed(value, place);

@@ -17,7 +17,7 @@ use crate::disk::{Disk, Kind, Name, Real};
 use crate::salvage;
 use forrest_base::random::Random;
 use forrest_engine::{
-    Compression, Durability, ErrorKind, Filter, Op, Options, Snapshot as _, Verdict, View as _,
+    Compression, Durability, ErrorKind, Filter, Op, Options, Pieces, Snapshot as _, Verdict, View as _,
 };
 use forrest_testing::sized;
 use std::collections::{BTreeMap, BTreeSet};
@@ -367,6 +367,82 @@ fn a_damaged_log_fails_the_reads_of_its_values() {
         let lost = if is_missing { 3 } else { 0 };
         assert_eq!(salvaged.pairs, 10 - lost, "{is_missing}: {:?}", salvaged.lost);
     }
+}
+
+/// A value is read in pieces of any size, also if its log is given up meanwhile, and if its file is damaged never to
+/// its end.
+pub(super) fn pieces_are_right() {
+    let disk = Simulated::new();
+    let options = sizes(4 << 10);
+    let store = Handle::open_unattended(disk.clone(), &options).expect("it opens");
+    (0..10).for_each(|key| set(&store, key, &value(key.into(), 500 + key as usize)));
+    set(&store, 10, b"small");
+    store.flush_all().unwrap();
+    let open = |store: &Handle<Simulated>, key: u32| {
+        let view = store.view(&store.keyspace("default").unwrap());
+        view.pieces(&key.to_be_bytes()).unwrap()
+    };
+    let all = |mut pieces: Box<dyn Pieces>, size: usize| {
+        let (mut found, mut piece) = (Vec::new(), vec![0; size]);
+        loop {
+            match pieces.read(&mut piece) {
+                Ok(0) => return Ok((found, pieces)),
+                Ok(len) => found.extend_from_slice(&piece[..len]),
+                Err(error) => {
+                    assert!(pieces.read(&mut piece).is_err(), "it fails again");
+                    return Err((found, error));
+                }
+            }
+        }
+    };
+    for (key, size) in [(0, 1), (1, 7), (2, 250), (3, 503), (4, 4096)] {
+        let pieces = open(&store, key).expect("it is there");
+        assert_eq!(pieces.value_bytes(), 500 + u64::from(key));
+        let reads = store.metrics().unwrap().value_reads;
+        let (found, mut pieces) = all(pieces, size).expect("it is whole");
+        assert_eq!(found, value(key.into(), 500 + key as usize), "in pieces of {size}");
+        assert_eq!(pieces.read(&mut [0; 9]).unwrap(), 0, "it stays at the end");
+        let now = store.metrics().unwrap().value_reads;
+        assert_eq!((now.count, now.bytes), (reads.count + 1, reads.bytes + found.len() as u64));
+    }
+    assert_eq!(all(open(&store, 10).unwrap(), 2).ok().unwrap().0, b"small");
+    assert!(open(&store, 11).is_none());
+    // What changes meanwhile is not seen.
+    let mut begun = open(&store, 5).unwrap();
+    let mut beginning = [0; 100];
+    assert_eq!(begun.read(&mut beginning).unwrap(), 100);
+    let files = disk.files();
+    let before: Vec<u64> = store.version().logs.keys().copied().collect();
+    for round in 1..4 {
+        (0..10).for_each(|key| set(&store, key, &value(100 * round + u64::from(key), 500)));
+        store.compact().unwrap();
+    }
+    assert!(before.iter().all(|log| !store.version().logs.contains_key(log)), "they are given up");
+    let (rest, _) = all(begun, 64).expect("its file is open");
+    assert_eq!([&beginning[..], &rest].concat(), value(5, 505));
+    // A flipped bit, early in the value and in its last byte.
+    let needle = value(6, 506);
+    for place in [3, 505] {
+        let mut damaged = files.clone();
+        let log = damaged.iter_mut().find_map(|(name, bytes)| {
+            let at = bytes.windows(needle.len()).position(|bytes| *bytes == needle[..])?;
+            (name.kind == Kind::Log).then_some((bytes, at))
+        });
+        let (bytes, at) = log.expect("the value is in a log");
+        bytes[at + place] ^= 4;
+        let store = Handle::open_unattended(Simulated::from_files(damaged), &options).expect("it opens");
+        for size in [1, 100, 506, 1000] {
+            let (found, error) = all(open(&store, 6).unwrap(), size).err().expect("it is damaged");
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            assert!(found.len() < 506, "the last bytes are not shown");
+        }
+        assert_eq!(all(open(&store, 7).unwrap(), 100).ok().unwrap().0, value(7, 507));
+    }
+}
+
+#[test]
+fn a_value_is_read_in_pieces() {
+    pieces_are_right();
 }
 
 /// A pass finds that values of a log are replaced, some of them in memory only. A power cut takes these changes, and
