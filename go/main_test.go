@@ -437,7 +437,7 @@ func TestLargeValuesStayInTheLog(t *testing.T) {
 	equal(t, stats.ValueLogBytes > stats.ValueLogLiveBytes && stats.TableBytes < 100_000, true)
 	found, err := db.Get(b("7"))
 	must(t, err)
-	equal(t, found, value)
+	equal(t, string(found), string(value))
 }
 
 func TestStoresAreKept(t *testing.T) {
