@@ -94,10 +94,16 @@ pub struct Metrics {
     pub paced: Waits,
     /// Changes that waited because memory was full of changes that were not in tables yet. These are the long waits.
     pub stalls: Waits,
-    /// Pages of tables that reads found in the cache.
+    /// Pages of tables and REMIXes that reads found in the cache.
     pub cache_hits: u64,
-    /// Pages of tables that reads did not find there: each was read from the device, or from the system's cache.
+    /// Pages of tables and REMIXes that reads did not find there: each was read from the device, or from the system's
+    /// cache.
     pub cache_misses: u64,
+    /// Of the pages that were found, those of REMIXes.
+    pub remix_hits: u64,
+    /// Of the pages that were not found, those of REMIXes. If there are many, the cache is too small for the
+    /// REMIXes.
+    pub remix_misses: u64,
     /// Passes through logs of large values, whose space then comes back, and bytes of values that they wrote once more.
     /// Their time is not taken.
     pub value_passes: Work,
@@ -193,6 +199,8 @@ impl Metrics {
             ("stall_ms", "for", ms(self.stalls.took), "ms"),
             ("cache_hits", "pages found in the cache", self.cache_hits, ""),
             ("cache_misses", "pages read from files", self.cache_misses, ""),
+            ("remix_hits", "pages of REMIXes found", self.remix_hits, ""),
+            ("remix_misses", "pages of REMIXes read", self.remix_misses, ""),
             ("value_passes", "logs of large values emptied", self.value_passes.count, ""),
             ("value_moved_bytes", "values moved for that", self.value_passes.bytes, "bytes"),
             ("value_reads", "large values read", self.value_reads.count, ""),
@@ -300,6 +308,13 @@ impl Metrics {
             plain("forrest_log_syncs_total", "Syncs of the log.", true, self.log_syncs.count),
             plain("forrest_cache_hits_total", "Pages found in the cache.", true, self.cache_hits),
             plain("forrest_cache_misses_total", "Pages read from files.", true, self.cache_misses),
+            plain("forrest_remix_hits_total", "Pages of REMIXes among those found.", true, self.remix_hits),
+            plain(
+                "forrest_remix_misses_total",
+                "Pages of REMIXes among those read.",
+                true,
+                self.remix_misses,
+            ),
             plain(
                 "forrest_value_passes_total",
                 "Logs of large values emptied.",

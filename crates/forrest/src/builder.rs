@@ -258,11 +258,11 @@ impl Builder {
     /// of encrypted stores, and of those whose log has a [directory of its own](Builder::log_directory).
     ///
     /// The space of values that were replaced or deleted comes back when the kept logs have more than half as many
-    /// bytes again as their live values, and one memtable: what is live in the oldest one is written once more. If that
-    /// does not keep up, changes wait from twice the live bytes and two memtables on, as they wait for flushes. A scan
-    /// that returns values reads each of them by itself; [`View::reader`](crate::View::reader) reads one in pieces. The
-    /// option is not remembered, and values that are there stay where they are. A store that has such values cannot be
-    /// opened by releases before it.
+    /// bytes again as their live values (or than a memtable more, if that is more): what is live in the oldest one is
+    /// written once more. If that does not keep up, changes wait from twice the live bytes and two memtables on, as
+    /// they wait for flushes. A scan that returns values reads each of them by itself;
+    /// [`View::reader`](crate::View::reader) reads one in pieces. The option is not remembered, and values that are
+    /// there stay where they are. A store that has such values cannot be opened by releases before it.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

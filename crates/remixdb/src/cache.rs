@@ -287,6 +287,10 @@ pub(crate) struct Stats {
     pub(crate) hits: u64,
     /// Pages that had to be read.
     pub(crate) misses: u64,
+    /// Of those that were found, pages of REMIXes.
+    pub(crate) remix_hits: u64,
+    /// Of those that had to be read, pages of REMIXes.
+    pub(crate) remix_misses: u64,
     /// Pages that are kept now.
     pub(crate) pages: u64,
     /// Bytes of memory that they take.
@@ -302,8 +306,16 @@ pub(crate) struct Cache {
     resizing: Mutex<()>,
     /// What open files and the orders over them take beside the pages.
     indexes: Gauge,
-    hits: Stripes<AtomicU64>,
-    misses: AtomicU64,
+    /// By what a page is of.
+    hits: Stripes<[AtomicU64; 2]>,
+    misses: [AtomicU64; 2],
+}
+
+/// What a page is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    Table,
+    Remix,
 }
 
 /// Memory that a kept page takes: the frame with its word, and its seat with a place among the free ones.
@@ -355,8 +367,8 @@ impl Cache {
             frames,
             resizing: Mutex::new(()),
             indexes: Gauge::default(),
-            hits: Stripes::new(AtomicU64::default),
-            misses: AtomicU64::new(0),
+            hits: Stripes::new(Default::default),
+            misses: Default::default(),
         }
     }
 
@@ -414,9 +426,14 @@ impl Cache {
 
     pub(crate) fn stats(&self) -> Stats {
         let pages = lock(&self.clock).kept as u64;
+        let hits = |of: Of| self.hits.iter().map(|hits| hits[of as usize].load(Relaxed)).sum();
+        let misses = |of: Of| self.misses[of as usize].load(Relaxed);
+        let (remix_hits, remix_misses) = (hits(Of::Remix), misses(Of::Remix));
         Stats {
-            hits: self.hits.iter().map(|hits| hits.load(Relaxed)).sum(),
-            misses: self.misses.load(Relaxed),
+            hits: hits(Of::Table) + remix_hits,
+            misses: misses(Of::Table) + remix_misses,
+            remix_hits,
+            remix_misses,
             pages,
             bytes: pages * PAGE_COST as u64,
         }
@@ -425,8 +442,8 @@ impl Cache {
     /// A load and a store. Up to 64 threads have a stripe each, so none is lost; with more threads a few may
     /// be.
     #[inline]
-    fn count_hit(&self) {
-        let count = self.hits.mine();
+    fn count_hit(&self, of: Of) {
+        let count = &self.hits.mine()[of as usize];
         count.store(count.load(Relaxed) + 1, Relaxed);
     }
 
@@ -494,6 +511,7 @@ fn alone(read: impl FnOnce(&mut [u8; page::BYTES]) -> Result<()>) -> Result<Page
 /// The pages of one open file. Dropping it frees the kept ones.
 pub(crate) struct Pages {
     cache: Arc<Cache>,
+    of: Of,
     count: u32,
     /// Made when the first page is requested, so that opening a store with many files does not pay for all.
     slots: OnceLock<Arc<[Slot]>>,
@@ -516,8 +534,8 @@ pub(crate) fn copy(mut from: u64, mut out: &mut [u8], page: impl Fn(u64) -> Resu
 
 impl Pages {
     /// For a file of `count` pages.
-    pub(crate) fn new(cache: &Arc<Cache>, count: u32) -> Pages {
-        Pages { cache: cache.clone(), count, slots: OnceLock::new(), share: cache.indexes.take(0) }
+    pub(crate) fn new(cache: &Arc<Cache>, of: Of, count: u32) -> Pages {
+        Pages { cache: cache.clone(), of, count, slots: OnceLock::new(), share: cache.indexes.take(0) }
     }
 
     /// The cache that has the pages.
@@ -548,7 +566,7 @@ impl Pages {
         if let (Some(slots), Some(frames)) = (self.slots.get(), &self.cache.frames)
             && let Some(kept) = slots[page as usize].find(|frame| frames.pin(frame))
         {
-            self.cache.count_hit();
+            self.cache.count_hit(self.of);
             return Some(PageRef(kept));
         }
         None
@@ -569,7 +587,7 @@ impl Pages {
 
     #[cold]
     fn miss(&self, page: u32, read: impl FnOnce(&mut [u8; page::BYTES]) -> Result<()>) -> Result<PageRef> {
-        self.cache.misses.fetch_add(1, Relaxed);
+        self.cache.misses[self.of as usize].fetch_add(1, Relaxed);
         assert!(page < self.count, "page {page} of {}", self.count);
         let room = self.cache.frames.as_ref().and_then(|frames| Some((frames, self.cache.claim(frames)?)));
         let Some((frames, mut claimed)) = room else { return alone(read) };

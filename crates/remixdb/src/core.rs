@@ -536,6 +536,7 @@ impl<D: Disk> Core<D> {
         (metrics.paced, metrics.stalls) = (self.tasks.paced.sum(), self.tasks.stalls.sum());
         let cache = self.shared.cache.stats();
         (metrics.cache_hits, metrics.cache_misses) = (cache.hits, cache.misses);
+        (metrics.remix_hits, metrics.remix_misses) = (cache.remix_hits, cache.remix_misses);
         (metrics.value_reads, metrics.value_passes) = self.shared.values.done();
         metrics.events_lost = self.tasks.lost();
         if let Some(latencies) = &self.latencies {

@@ -21,7 +21,7 @@ fn no_read(_: &mut [u8; page::BYTES]) -> Result<()> {
 #[test]
 fn pages_are_kept_within_the_bound() {
     let cache = cache(3);
-    let pages = Pages::new(&cache, 10);
+    let pages = Pages::new(&cache, Of::Table, 10);
     for round in 0..2 {
         for page in 0..10 {
             let got = pages.get(page, fill(page as u8)).unwrap();
@@ -36,10 +36,22 @@ fn pages_are_kept_within_the_bound() {
 }
 
 #[test]
+fn pages_of_remixes_are_counted_apart() {
+    let cache = cache(8);
+    let (table, remix) = (Pages::new(&cache, Of::Table, 4), Pages::new(&cache, Of::Remix, 4));
+    for (pages, times) in [(&table, 5), (&remix, 2)] {
+        (0..times).for_each(|_| drop(pages.get(0, fill(1)).unwrap()));
+    }
+    let stats = cache.stats();
+    assert_eq!((stats.hits, stats.misses), (5, 2));
+    assert_eq!((stats.remix_hits, stats.remix_misses), (1, 1));
+}
+
+#[test]
 fn the_bound_is_changed_while_pages_are_read() {
     let cache = Arc::new(Cache::new(8 << 20, PageSize::Plain, Numa::default()));
     let committed = || cache.frames.as_ref().expect("there are addresses").committed().total_bytes();
-    let pages = Pages::new(&cache, 10_000);
+    let pages = Pages::new(&cache, Of::Table, 10_000);
     let read = || {
         for page in 0..10_000 {
             assert_eq!(pages.get(page, fill(page as u8)).unwrap()[0], page as u8);
@@ -77,7 +89,7 @@ fn the_bound_is_changed_while_pages_are_read() {
 #[test]
 fn threads_read_while_the_bound_changes() {
     let cache = Arc::new(Cache::new(4 << 20, PageSize::Plain, Numa::default()));
-    let pages = Pages::new(&cache, 1500);
+    let pages = Pages::new(&cache, Of::Table, 1500);
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..3_u32)
             .map(|thread| {
@@ -106,7 +118,7 @@ fn threads_read_while_the_bound_changes() {
 fn a_free_frame_that_has_a_page_loses_it_first() {
     let cache = cache(2);
     let frames = cache.frames.as_ref().unwrap();
-    let pages = Pages::new(&cache, 10);
+    let pages = Pages::new(&cache, Of::Table, 10);
     let Room::Fresh(first) = lock(&cache.clock).claim(frames) else { panic!("no frame was used") };
     pages.get(1, fill(1)).unwrap();
     // The cache is full: the frame without a page is taken.
@@ -125,7 +137,7 @@ fn a_free_frame_that_has_a_page_loses_it_first() {
 #[test]
 fn a_page_is_kept_wherever_the_hands_stand() {
     let cache = cache(1000);
-    let pages = Pages::new(&cache, 5000);
+    let pages = Pages::new(&cache, Of::Table, 5000);
     (0..1000).for_each(|page| drop(pages.get(page, fill(1)).unwrap()));
     {
         let mut clock = lock(&cache.clock);
@@ -145,7 +157,7 @@ fn a_page_is_kept_wherever_the_hands_stand() {
 #[test]
 fn new_pages_leave_while_others_prove_themselves() {
     let cache = cache(160);
-    let pages = Pages::new(&cache, 1000);
+    let pages = Pages::new(&cache, Of::Table, 1000);
     let mut reads = 0;
     (0..20).for_each(|_| (0..155).for_each(|page| get(&pages, page, &mut reads)));
     (500..510).for_each(|page| get(&pages, page, &mut reads));
@@ -168,7 +180,7 @@ fn get(pages: &Pages, page: u32, reads: &mut u32) {
 fn a_page_that_is_asked_for_outlives_a_scan() {
     for count in [8, 100] {
         let cache = cache(count);
-        let pages = Pages::new(&cache, 2000);
+        let pages = Pages::new(&cache, Of::Table, 2000);
         let (mut reads, mut others) = (0, 0);
         for page in 1..2000 {
             get(&pages, 0, &mut reads);
@@ -182,7 +194,7 @@ fn a_page_that_is_asked_for_outlives_a_scan() {
 #[test]
 fn a_scan_leaves_what_was_read_again() {
     let cache = cache(160);
-    let pages = Pages::new(&cache, 10_000);
+    let pages = Pages::new(&cache, Of::Table, 10_000);
     let mut reads = 0;
     // More than fit, so that they are evicted and read again.
     (0..10).for_each(|_| (0..165).for_each(|page| get(&pages, page, &mut reads)));
@@ -196,7 +208,7 @@ fn a_scan_leaves_what_was_read_again() {
 #[test]
 fn pages_that_nobody_requests_any_more_make_room() {
     let cache = cache(160);
-    let pages = Pages::new(&cache, 10_000);
+    let pages = Pages::new(&cache, Of::Table, 10_000);
     let mut reads = 0;
     (0..20).for_each(|_| (0..170).for_each(|page| get(&pages, page, &mut reads)));
     // Another set, in turns, larger than the memory of what was evicted.
@@ -209,17 +221,20 @@ fn pages_that_nobody_requests_any_more_make_room() {
 #[test]
 fn a_tiny_bound_keeps_nothing() {
     let cache = cache(0);
-    let pages = Pages::new(&cache, 1);
+    let pages = Pages::new(&cache, Of::Table, 1);
     for byte in 0..3 {
         assert_eq!(pages.get(0, fill(byte)).unwrap()[0], byte);
     }
-    assert_eq!(cache.stats(), Stats { hits: 0, misses: 3, pages: 0, bytes: 0 });
+    assert_eq!(
+        cache.stats(),
+        Stats { hits: 0, misses: 3, remix_hits: 0, remix_misses: 0, pages: 0, bytes: 0 }
+    );
 }
 
 #[test]
 fn what_failed_is_not_kept_and_what_is_held_stays() {
     let cache = cache(1);
-    let pages = Pages::new(&cache, 2);
+    let pages = Pages::new(&cache, Of::Table, 2);
     assert!(pages.get(0, |_| Err(Error::invalid("no"))).is_err());
     assert_eq!(cache.stats().pages, 0);
     let held = pages.get(0, fill(7)).unwrap();
@@ -238,7 +253,7 @@ fn what_failed_is_not_kept_and_what_is_held_stays() {
 #[test]
 fn a_read_that_panics_leaves_the_frame() {
     let cache = cache(1);
-    let pages = Pages::new(&cache, 1);
+    let pages = Pages::new(&cache, Of::Table, 1);
     let read = || pages.get(0, |_| panic!("it cannot be read")).map(|_| ());
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).is_err());
     pages.get(0, fill(1)).unwrap();
@@ -248,14 +263,14 @@ fn a_read_that_panics_leaves_the_frame() {
 #[test]
 fn two_who_miss_at_once_keep_one_copy() {
     let cache = cache(3);
-    let pages = Pages::new(&cache, 1);
+    let pages = Pages::new(&cache, Of::Table, 1);
     let outer = pages.get(0, |bytes| {
         assert_eq!(pages.get(0, fill(1)).unwrap()[0], 1);
         fill(2)(bytes)
     });
     assert_eq!((outer.unwrap()[0], cache.stats().pages), (1, 1));
     // The other frame holds another page.
-    let other = Pages::new(&cache, 2);
+    let other = Pages::new(&cache, Of::Table, 2);
     (0..2).for_each(|page| assert_eq!(other.get(page, fill(3)).unwrap()[0], 3));
     assert_eq!((pages.get(0, no_read).unwrap()[0], cache.stats().pages), (1, 3));
 }
@@ -263,11 +278,11 @@ fn two_who_miss_at_once_keep_one_copy() {
 #[test]
 fn what_is_held_outlives_its_file_and_the_cache() {
     let cache = cache(2);
-    let pages = Pages::new(&cache, 2);
+    let pages = Pages::new(&cache, Of::Table, 2);
     let held = [0, 1].map(|page| pages.get(page, fill(page as u8)).unwrap());
     drop(pages);
     assert_eq!(cache.stats().pages, 0);
-    let other = Pages::new(&cache, 1);
+    let other = Pages::new(&cache, Of::Table, 1);
     assert_eq!(other.get(0, fill(9)).unwrap()[0], 9);
     let [first, second] = held;
     drop(first);
@@ -280,7 +295,7 @@ fn what_is_held_outlives_its_file_and_the_cache() {
 #[test]
 fn a_closed_file_leaves_nothing() {
     let cache = cache(100);
-    let (one, two) = (Pages::new(&cache, 50), Pages::new(&cache, 50));
+    let (one, two) = (Pages::new(&cache, Of::Table, 50), Pages::new(&cache, Of::Table, 50));
     for page in 0..50 {
         one.get(page, fill(1)).unwrap();
         two.get(page, fill(2)).unwrap();
@@ -290,7 +305,7 @@ fn a_closed_file_leaves_nothing() {
     (0..50).for_each(|page| assert_eq!(two.get(page, no_read).unwrap()[0], 2));
     drop(two);
     assert_eq!(cache.stats().bytes, 0);
-    drop(Pages::new(&cache, u32::MAX));
+    drop(Pages::new(&cache, Of::Table, u32::MAX));
 }
 
 mod limits {
@@ -300,7 +315,7 @@ mod limits {
     fn no_bound_is_too_large_to_open() {
         for bytes in [1 << 40, usize::MAX] {
             let cache = Arc::new(Cache::new(bytes, PageSize::Plain, Numa::Local));
-            let pages = Pages::new(&cache, 1);
+            let pages = Pages::new(&cache, Of::Table, 1);
             pages.get(0, fill(1)).unwrap();
             let count = cache.frames.as_ref().map_or(0, Frames::count);
             assert!(count.saturating_mul(PAGE_COST) <= bytes, "{count} frames");
@@ -311,7 +326,7 @@ mod limits {
 #[test]
 fn threads_see_whole_pages_and_the_bound_holds() {
     let cache = cache(20);
-    let pages = Pages::new(&cache, 64);
+    let pages = Pages::new(&cache, Of::Table, 64);
     let check = |page: u32, got: &PageRef| assert!(got.iter().all(|&byte| byte == page as u8));
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
@@ -320,7 +335,7 @@ fn threads_see_whole_pages_and_the_bound_holds() {
                 let mut random = thread;
                 // Some are held for a while, and files come and go.
                 let mut held = [const { None::<(u32, PageRef)> }; 3];
-                let mut file = Pages::new(cache, 64);
+                let mut file = Pages::new(cache, Of::Table, 64);
                 for turn in 0..5_000 {
                     random = random
                         .wrapping_mul(6_364_136_223_846_793_005)
@@ -334,7 +349,7 @@ fn threads_see_whole_pages_and_the_bound_holds() {
                     }
                     assert!(cache.stats().pages <= 20);
                     if turn % 100 == 0 {
-                        file = Pages::new(cache, 64);
+                        file = Pages::new(cache, Of::Table, 64);
                     }
                 }
             });
@@ -345,7 +360,7 @@ fn threads_see_whole_pages_and_the_bound_holds() {
     drop(pages);
     assert_eq!(cache.stats().pages, 0);
     // No frame was lost: all can be filled again.
-    let pages = Pages::new(&cache, 20);
+    let pages = Pages::new(&cache, Of::Table, 20);
     (0..20).for_each(|page| drop(pages.get(page, fill(1)).unwrap()));
     (0..20).for_each(|page| drop(pages.get(page, no_read).unwrap()));
 }

@@ -10,9 +10,9 @@
 //! to that one are in tables: until then a power cut may take changes that replaced values in it. The manifest gives it
 //! up in the same record that states that they are.
 //!
-//! A pass begins when the kept logs have more than half as many bytes again as their live values, and one memtable. How
-//! much is live is estimated from the entries of tables that count. If an estimate is wrong, a pass may give back
-//! little. Such passes move at most twice as many bytes as are written.
+//! A pass begins when the kept logs have more than half as many bytes again as their live values, or than one memtable
+//! more if that is more. How much is live is estimated from the entries of tables that count. If an estimate is wrong,
+//! a pass may give back little. Such passes move at most twice as many bytes as are written.
 //!
 //! A log with damage cannot be gone through. It stays, and the next one is tried.
 
@@ -113,7 +113,7 @@ impl<D: Disk> Core<D> {
         let all: u64 = state.logs.values().sum();
         let credit = *collector.credit.get_or_insert(all);
         let (left, live) = (left_bytes(state, &collector), self.live_bytes());
-        let more = if self.is_full() { 0 } else { live / 2 + self.limits.memtable_bytes() as u64 };
+        let more = if self.is_full() { 0 } else { (live / 2).max(self.limits.memtable_bytes() as u64) };
         if left <= live.saturating_add(more) || credit == 0 {
             return None;
         }

@@ -5,7 +5,7 @@
 
 use super::verify::walk;
 use super::{Loaded, Paged, RUNS_MAX, Row, SEGMENT, Segment, Tags};
-use crate::cache::{self, Cache, Pages};
+use crate::cache::{self, Cache, Of, Pages};
 use crate::disk::{self, Disk, Name};
 use crate::page;
 use forrest_engine::Result;
@@ -42,7 +42,7 @@ impl<D: Disk> File<D> {
         places: Places,
     ) -> File<D> {
         // A file that is longer was refused.
-        let pages = Pages::new(cache, (len / page::BYTES as u64) as u32);
+        let pages = Pages::new(cache, Of::Remix, (len / page::BYTES as u64) as u32);
         File { disk, file, name, pages, places }
     }
 

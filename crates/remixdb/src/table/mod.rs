@@ -43,7 +43,7 @@ pub(crate) use cursor::TableCursor;
 #[cfg(any(test, feature = "simulated"))]
 pub(crate) use pack::seal_all as seal_packed;
 
-use crate::cache::{self, Cache, PageRef, Pages};
+use crate::cache::{self, Cache, Of, PageRef, Pages};
 use crate::disk::{self, Disk, Name};
 use crate::gauge::Share;
 use crate::page;
@@ -149,7 +149,7 @@ impl<D: Disk> Table<D> {
             plain_end: if footer.wrapped > 0 { 0 } else { footer.values.saturating_add(1) },
             least: Box::default(),
             greatest: Box::default(),
-            pages: Pages::new(cache, footer.pages as u32),
+            pages: Pages::new(cache, Of::Table, footer.pages as u32),
             index: OnceLock::new(),
             map: OnceLock::new(),
             tags: OnceLock::new(),

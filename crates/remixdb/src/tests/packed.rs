@@ -8,9 +8,7 @@ use crate::disk::simulated::{Fault, Simulated, Times};
 use crate::disk::{Kind, Name};
 use crate::recover;
 use crate::salvage;
-use forrest_engine::{
-    Compression, Durability, ErrorKind, Keyspace as _, Op, Options, Result, Store as _, View as _,
-};
+use forrest_engine::{Compression, Durability, ErrorKind, Op, Options, Result, View as _};
 use forrest_testing::sized;
 use std::ops::{ControlFlow, Range};
 
@@ -287,6 +285,7 @@ fn a_reader_shows_the_choice_of_the_writer() {
 #[test]
 #[cfg(not(feature = "zstd"))]
 fn what_is_not_built_in_is_refused() {
+    use forrest_engine::{Keyspace as _, Store as _};
     let (disk, options) = (Simulated::new(), options(Durability::Buffered));
     let zstd = Options { compression: Some(Compression::Zstd), ..options.clone() };
     let refused = |error: forrest_engine::Error| {
