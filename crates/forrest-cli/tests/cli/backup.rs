@@ -1,7 +1,15 @@
 //! `backup`: what its commands print, their exit codes, and what is left.
 
 use crate::harness::Place;
+use crate::kill::lines;
+use forrest::Db;
+use forrest_base::random::Random;
+use forrest_testing::{number, sized};
+use std::collections::BTreeMap;
 use std::fs;
+use std::process::Stdio;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_store_is_backed_up_listed_verified_restored_and_pruned() {
@@ -47,4 +55,82 @@ fn a_store_is_backed_up_listed_verified_restored_and_pruned() {
         assert!(ran.stderr.contains(largest.file_name().unwrap().to_str().unwrap()), "{}", ran.stderr);
     }
     assert!(!place.path().join("damaged").exists());
+}
+
+/// `kill -9` of `backup create`, `restore` and `prune` at random moments: each backup that is listed is whole and has
+/// what the store had, and a store that is there was restored as a whole. `FORREST_SEED` sets the seed; the moments are
+/// in time, so a seed repeats a run only nearly.
+#[test]
+fn killed_commands_leave_whole_backups() {
+    let (place, mut random) = (Place::new(), Random(number("FORREST_SEED").unwrap_or(42)));
+    let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let content = |name: &str| -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let db = Db::open(path(name)).expect("it opens");
+        let entries = db.range(..).map(|entry| entry.expect("it can be read"));
+        entries.map(|entry| (entry.key().to_vec(), entry.value().expect("it is there").to_vec())).collect()
+    };
+    let killed = |arguments: &[&str], moment: u64| {
+        let mut child =
+            place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let (lines, deadline) = (lines(&mut child), Instant::now() + Duration::from_micros(moment));
+        let left = || deadline.saturating_duration_since(Instant::now());
+        while !matches!(lines.recv_timeout(left()), Err(RecvTimeoutError::Disconnected)) && !left().is_zero()
+        {
+        }
+        child.kill().unwrap();
+        child.wait().unwrap().success()
+    };
+    let ids = || -> Vec<String> {
+        let ran = place.run(&["backup", "list", "backups"]);
+        if ran.stderr.contains("there are no backups") {
+            return Vec::new();
+        }
+        ran.ok().lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
+    };
+    // How long a command takes that is not killed.
+    place.run(&["--db", "store", "set", "key", "value"]).ok();
+    let begin = Instant::now();
+    place.run(&["backup", "create", "store", "first"]).ok();
+    let micros = begin.elapsed().as_micros() as u64 * 5 / 4;
+    // What each backup must have, and how many commands did their work before they were killed.
+    let (mut of_backups, mut done) = (BTreeMap::new(), [0, 0]);
+    for round in 0..sized(8, 40) {
+        let lines: String =
+            (0..2_000).map(|at| format!("key{:05}\tvalue {at} of {round}\n", random.below(20_000))).collect();
+        place.write("in.txt", lines);
+        place.run(&["--db", "store", "load", "in.txt"]).ok();
+        if round % 3 == 2 {
+            place.run(&["compact", "store"]).ok();
+        }
+        let now = content("store");
+        let is_done = killed(&["backup", "create", "store", "backups"], random.below(micros));
+        done[usize::from(is_done)] += 1;
+        let listed = ids();
+        assert!(of_backups.keys().all(|id| listed.contains(id)), "one is lost");
+        for id in &listed {
+            of_backups.entry(id.clone()).or_insert_with(|| now.clone());
+        }
+        assert!(!is_done || of_backups[listed.last().expect("one was made")] == now);
+        if listed.is_empty() {
+            continue;
+        }
+        assert_eq!(place.run(&["backup", "verify", "backups"]).ok().matches("whole").count(), listed.len());
+        let (id, to) = (&listed[random.below(listed.len() as u64) as usize], format!("restored-{round}"));
+        let is_done = killed(&["backup", "restore", "backups", &to, "--id", id], random.below(micros));
+        assert!(!is_done || place.path().join(&to).exists());
+        if place.path().join(&to).exists() {
+            assert!(content(&to) == of_backups[id], "backup {id}, restored by a command that was killed");
+        }
+        if round % 4 == 3 {
+            killed(&["backup", "prune", "backups", "--keep", "3"], random.below(micros));
+            let left = ids();
+            assert!(left.len() >= 3.min(listed.len()) && left.iter().all(|id| listed.contains(id)));
+            of_backups.retain(|id, _| left.contains(id));
+        }
+    }
+    place.run(&["backup", "create", "store", "backups"]).ok();
+    place.run(&["backup", "prune", "backups", "--keep", "2"]).ok();
+    place.run(&["backup", "restore", "backups", "last"]).ok();
+    assert!(content("last") == content("store"));
+    assert!(done[0] > 0, "none was killed");
 }
