@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, Read};
 
 /// Reads a value in pieces, by [`std::io::Read`]; see [`View::reader`](crate::View::reader). It keeps the value as it
-/// was, and on disk the space that it takes, until it is dropped.
+/// was, and on disk the space that it takes, until it is dropped. A store on disk cannot be opened again before that.
 pub struct ValueReader(Box<dyn Pieces>);
 
 impl ValueReader {

@@ -12,15 +12,20 @@
 //! Not here: which logs are kept (compact/kept.rs), and how their space comes back (collect.rs).
 
 use crate::disk::{self, Disk, Name};
+use crate::record::HEADER;
 use crate::room;
 use crate::see::{See, ToBuffer};
 use crate::wal;
 use crate::wrapped::{self, Pointer};
 use forrest_engine::{Error, ErrorKind, Pieces, Result, Work};
+use forrest_machine::origin::Origin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use xxhash_rust::xxh3::Xxh3;
+
+const ELSEWHERE: &str = "the value is read in a process that was forked from the one that opened the store; open the \
+                         store in this process, once the other one has closed it";
 
 /// A log that is kept for values in it.
 pub(crate) struct Kept<D: Disk> {
@@ -72,6 +77,8 @@ pub(crate) struct Values<D: Disk> {
     disk: Arc<D>,
     /// The logs that somebody holds.
     open: RwLock<BTreeMap<u64, Weak<Kept<D>>>>,
+    /// The process that opened the store.
+    origin: Origin,
     reads: Sum,
     passes: Sum,
 }
@@ -102,6 +109,7 @@ impl<D: Disk> Values<D> {
         Arc::new(Values {
             disk: disk.clone(),
             open: RwLock::default(),
+            origin: Origin::here(),
             reads: Sum::default(),
             passes: Sum::default(),
         })
@@ -208,6 +216,16 @@ pub(crate) struct LogPieces<D: Disk> {
     sum: Box<Xxh3>,
 }
 
+impl<D: Disk> Drop for LogPieces<D> {
+    fn drop(&mut self) {
+        if !self.values.origin.is_here() {
+            // This is a forked process. The file belongs to the parent, which may still read it: its name may go with
+            // the last who has it open, and the lock of the store with the disk.
+            std::mem::forget((self.values.clone(), self.log.clone()));
+        }
+    }
+}
+
 impl<D: Disk> Pieces for LogPieces<D> {
     fn value_bytes(&self) -> u64 {
         self.pointer.len
@@ -218,6 +236,9 @@ impl<D: Disk> Pieces for LogPieces<D> {
         let len = left.min(out.len() as u64) as usize;
         if len == 0 {
             return Ok(0);
+        }
+        if !self.values.origin.is_here() {
+            return Err(Error::invalid(ELSEWHERE));
         }
         let (out, offset) = (&mut out[..len], self.pointer.place.offset + self.at);
         disk::read_exact(&*self.values.disk, self.log.file()?, self.log.name(), out, offset)?;
@@ -257,6 +278,10 @@ pub(crate) struct Collector {
     pub(crate) done: BTreeMap<u64, u64>,
     /// The logs that cannot be read.
     pub(crate) skipped: BTreeSet<u64>,
+    /// Those that were left because most of them counts, each with the bytes that were live in all logs then.
+    pub(crate) poor: BTreeMap<u64, u64>,
+    /// Those whose values found no room, until a memtable has become tables.
+    pub(crate) without_room: BTreeSet<u64>,
     /// Bytes that may be moved by passes that give back little; `None` until it is asked for.
     pub(crate) credit: Option<u64>,
     /// Bytes that were moved since the last log was kept.
@@ -268,6 +293,17 @@ pub(crate) struct Pass {
     pub(crate) log: u64,
     /// The end of the last record that was read.
     pub(crate) offset: u64,
-    /// Bytes of values that were moved.
+    /// Bytes of the log that were moved.
     pub(crate) moved: u64,
+    /// Whether nothing is moved, and it is only found out how much counts.
+    pub(crate) is_trial: bool,
+    /// Bytes of the log that count, if so.
+    pub(crate) live: u64,
+}
+
+impl Pass {
+    /// A pass that begins.
+    pub(crate) fn of(log: u64, is_trial: bool) -> Pass {
+        Pass { log, offset: HEADER as u64, moved: 0, is_trial, live: 0 }
+    }
 }

@@ -53,6 +53,8 @@ const KEPT_FOR_DELETES: u64 = 32 << 10;
 const CATALOG_CHANGE_MOST: u64 = MAX_KEYSPACE_NAME_BYTES as u64 + 20;
 /// Maximum number of bytes that a log takes for an ingest beside its keys.
 const INGEST_CHANGE_MOST: u64 = 32;
+/// About how many bytes a log has for a change beside its key and its value.
+const CHANGE_ABOUT: usize = 8;
 /// The pause between two looks at it.
 const LOOK: Duration = Duration::from_millis(10);
 /// The new content of a key: the kind of the entry, and its bytes.
@@ -110,7 +112,10 @@ impl Decided<'_> {
     fn is_large(&self, least: usize) -> bool {
         match self {
             Decided::Key { new, .. } => {
-                new.1.len() >= least && new.1.len() <= VALUE_MAX - (PLACED_HEADER_MOST - HEADER_MOST)
+                // The expiry does not count.
+                let header = if new.0 == Kind::Wrapped { HEADER_MOST } else { 0 };
+                let len = new.1.len().saturating_sub(header);
+                len >= least && len <= VALUE_MAX - PLACED_HEADER_MOST
             }
             Decided::Range { .. } => false,
         }
@@ -139,6 +144,20 @@ pub(crate) struct Move {
     pub(crate) place: Place,
     pub(crate) expires_ms: Option<u64>,
     pub(crate) content: Vec<u8>,
+}
+
+/// Values that were moved.
+pub(crate) struct Moved {
+    pub(crate) value_bytes: u64,
+    /// What they take of the log, about.
+    pub(crate) log_bytes: u64,
+    /// The sequence number up to which all changes are logged by then.
+    pub(crate) last: u64,
+}
+
+/// What a change that sets a key takes of the log, about.
+pub(crate) fn log_bytes_of(key: &[u8], value: &[u8]) -> u64 {
+    (key.len() + value.len() + CHANGE_ABOUT) as u64
 }
 
 /// What memtables get of those decided changes whose values stay in the log, by their positions.
@@ -510,15 +529,14 @@ impl<D: Disk> Core<D> {
     }
 
     /// Moves those values that are still where a version of before has them: the keys get the same values once more, at
-    /// the end of the log. Nothing is read for that unless tables were replaced meanwhile. Returns the bytes of the
-    /// values that were moved, and the sequence number up to which all changes are logged then.
+    /// the end of the log. Nothing is read for that unless tables were replaced meanwhile.
     ///
     /// # Errors
     /// As a change; `Corrupt` and `Io` if it cannot be read what a key has.
-    pub(crate) fn move_values(&self, before: &Version<D>, moves: &[Move]) -> Result<(u64, u64)> {
+    pub(crate) fn move_values(&self, before: &Version<D>, moves: &[Move]) -> Result<Moved> {
         let mut order = self.order();
         self.log().check()?;
-        let (mut decided, mut bytes) = (Vec::new(), 0);
+        let (mut decided, mut value_bytes, mut log_bytes) = (Vec::new(), 0, 0);
         let catalog = self.catalog();
         for Move { space, key, place, expires_ms, content } in moves {
             let now = &order.version;
@@ -528,7 +546,8 @@ impl<D: Disk> Core<D> {
                     false => self.is_at(now, *space, key, *place)?,
                 };
             if is_there {
-                bytes += content.len() as u64;
+                value_bytes += content.len() as u64;
+                log_bytes += log_bytes_of(key, content);
                 let new = match expires_ms {
                     None => New(Kind::Value, Cow::Borrowed(content)),
                     expires_ms => {
@@ -540,7 +559,10 @@ impl<D: Disk> Core<D> {
             }
         }
         let last = self.record_as(&mut order, &decided, true)?.last;
-        Ok((bytes, last))
+        drop(order);
+        // Nobody waits for it, and it would be in memory once more until the next log is begun.
+        self.log().commit(last, Durability::Memory)?;
+        Ok(Moved { value_bytes, log_bytes, last })
     }
 
     /// Whether the newest that a version has of a key is a value at a place in a log.

@@ -12,27 +12,38 @@
 //!
 //! A pass begins when the kept logs have more than half as many bytes again as their live values, or than one memtable
 //! more if that is more. How much is live is estimated from the entries of tables that count. If an estimate is wrong,
-//! a pass may give back little. Such passes move at most twice as many bytes as are written.
+//! a pass may give back little. Such passes take from a credit, which grows by twice the bytes that are written, and a
+//! pass begins only with credit for all of its log. Without that it is a trial first: it moves nothing, and finds out
+//! how much counts. If that is more than three quarters, the log is left until there is credit, or until a quarter of
+//! what was live is gone. So each pass takes from the credit or makes the logs smaller by a quarter of one, and there
+//! is an end of them.
+//!
+//! A full store moves values only while what is in memory, and one more memtable, find room. A log whose values find no
+//! room is left, and the next one is tried: there may be nothing to move in it.
 //!
 //! A log with damage cannot be gone through. It stays, and the next one is tried.
 
 use crate::codec::Parts;
 use crate::core::Core;
-use crate::disk::{self, Disk, Name};
+use crate::disk::{self, Disk, Kind, Name};
 use crate::manifest::{Manifest, ManifestState};
 use crate::memtable::Memtable;
-use crate::record::{self, HEADER, Piece};
+use crate::record::{self, Piece};
 use crate::values::{Collector, Kept, Pass};
+use crate::version::Version;
 use crate::wal::Change;
-use crate::wrapped::{self, Place, Wrapped};
-use crate::write::Move;
+use crate::wrapped::{self, HEADER_MOST, Place, Wrapped};
+use crate::write::{Move, log_bytes_of};
 use forrest_base::lock;
 use forrest_engine::options::LARGE_VALUES_LEAST;
-use forrest_engine::{ErrorKind, Result};
+use forrest_engine::{Error, ErrorKind, Result};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// About how many bytes of a log are gone through at once, and bytes of values that are moved as one change.
 const PIECE: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+
+/// No value with fewer bytes is left in a log. (Earlier builds have counted the header of a value that expires.)
+const LEAST: usize = LARGE_VALUES_LEAST - HEADER_MOST;
 
 /// A memtable with less than 1/`SMALL` of its limit does not become tables soon by itself.
 const SMALL: usize = 8;
@@ -48,7 +59,9 @@ impl<D: Disk> Core<D> {
     pub(super) fn note_kept(&self, state: &ManifestState, is_flush: bool) {
         let mut collector = lock(&self.collector);
         collector.done.retain(|log, _| state.logs.contains_key(log));
+        collector.poor.retain(|log, _| state.logs.contains_key(log));
         if is_flush {
+            collector.without_room.clear();
             let kept: u64 = std::mem::take(&mut *lock(&self.keeping)).values().map(|log| log.bytes).sum();
             let moved = kept.min(std::mem::take(&mut collector.moved));
             if let Some(credit) = &mut collector.credit {
@@ -75,14 +88,19 @@ impl<D: Disk> Core<D> {
         let pass = current.or_else(|| self.next_pass(manifest.state()));
         let Some(mut pass) = pass else { return Ok(false) };
         let Some(log) = self.version().logs.get(&pass.log).cloned() else { return Ok(false) };
-        let end = self.collect_piece(&log, &mut pass);
+        let (end, live) = (self.collect_piece(&log, &mut pass), self.live_bytes());
         let mut collector = lock(&self.collector);
+        let is_most = |bytes: u64| bytes > log.bytes - log.bytes / 4;
         match end {
             Ok(None) => collector.current = Some(pass),
+            Ok(Some(_)) if pass.is_trial => match is_most(pass.live) {
+                true => drop(collector.poor.insert(pass.log, live)),
+                false => collector.current = Some(Pass::of(pass.log, false)),
+            },
             Ok(Some(last)) => {
                 collector.done.insert(pass.log, last);
                 self.flush_for_log(&pass);
-                if pass.moved > log.bytes - log.bytes / 4 {
+                if is_most(pass.moved) {
                     collector.credit = collector.credit.map(|credit| credit.saturating_sub(pass.moved));
                 }
             }
@@ -90,9 +108,9 @@ impl<D: Disk> Core<D> {
                 collector.skipped.insert(pass.log);
             }
             Err(error) if self.is_harmless(&error) => {
-                // There is no room for the values that are to be moved.
-                collector.current = Some(pass);
-                return Ok(false);
+                // There is no room for the values that are to be moved. Another log may have none.
+                collector.without_room.insert(pass.log);
+                collector.credit = collector.credit.map(|credit| credit.saturating_sub(pass.moved));
             }
             Err(error) => return Err(error),
         }
@@ -114,14 +132,20 @@ impl<D: Disk> Core<D> {
         let credit = *collector.credit.get_or_insert(all);
         let (left, live) = (left_bytes(state, &collector), self.live_bytes());
         let more = if self.is_full() { 0 } else { (live / 2).max(self.limits.memtable_bytes() as u64) };
-        if left <= live.saturating_add(more) || credit == 0 {
+        if left <= live.saturating_add(more) {
             return None;
         }
-        let is_free = |log: &&u64| {
-            **log < state.floor && !collector.done.contains_key(log) && !collector.skipped.contains(log)
+        let is_free = |(log, bytes): &(&u64, &u64)| {
+            **log < state.floor
+                && !collector.done.contains_key(log)
+                && !collector.skipped.contains(log)
+                && !collector.without_room.contains(log)
+                && (credit >= **bytes || collector.poor.get(log).is_none_or(|then| live < then - then / 4))
         };
-        let log = *state.logs.keys().find(is_free)?;
-        Some(Pass { log, offset: HEADER as u64, moved: 0 })
+        let (&log, &bytes) = state.logs.iter().find(is_free)?;
+        collector.poor.remove(&log);
+        // Without credit for all of it, it is found out first how much counts.
+        Some(Pass::of(log, credit < bytes))
     }
 
     /// Moves the values of the next piece of a log that count. At the end of the log, returns the sequence number of
@@ -129,7 +153,7 @@ impl<D: Disk> Core<D> {
     fn collect_piece(&self, log: &Kept<D>, pass: &mut Pass) -> Result<Option<u64>> {
         let (disk, name, version) = (self.disk(), log.name(), self.version().clone());
         let (mut piece, mut moves, mut bytes) = (Piece::default(), Vec::new(), 0);
-        let (mut offset, mut all_moved) = (pass.offset, 0);
+        let mut offset = pass.offset;
         while offset < log.bytes && offset - pass.offset < PIECE {
             let read = record::next(disk, log.file()?, name, offset, &mut piece)?;
             let Some((body, end)) = read else {
@@ -140,25 +164,48 @@ impl<D: Disk> Core<D> {
                 let Some((space, key, value)) = value_of(&mut parts, name, offset)? else { continue };
                 let place =
                     Place { log: log.number, offset: end - (parts.0.len() + value.content.len()) as u64 };
-                if value.content.len() >= LARGE_VALUES_LEAST && self.is_at(&version, space, key, place)? {
+                if value.content.len() < LEAST || !self.is_at(&version, space, key, place)? {
+                    continue;
+                }
+                if pass.is_trial {
+                    pass.live += log_bytes_of(key, value.content);
+                } else {
                     let (key, content) = (key.to_vec(), value.content.to_vec());
                     bytes += content.len() as u64;
                     moves.push(Move { space, key, place, expires_ms: value.expires_ms, content });
                 }
                 if bytes >= PIECE {
-                    all_moved += self.move_values(&version, &std::mem::take(&mut moves))?.0;
+                    self.move_piece(&version, &std::mem::take(&mut moves), pass)?;
                     bytes = 0;
                 }
             }
             offset = end;
         }
-        let (moved, last) = self.move_values(&version, &moves)?;
-        all_moved += moved;
-        (pass.offset, pass.moved) = (offset, pass.moved + all_moved);
-        lock(&self.collector).moved += all_moved;
+        let last = self.move_piece(&version, &moves, pass)?;
+        pass.offset = offset;
         let is_end = offset >= log.bytes;
-        self.shared.values.note_pass(u64::from(is_end), all_moved);
+        self.shared.values.note_pass(u64::from(is_end && !pass.is_trial), 0);
         Ok(is_end.then_some(last))
+    }
+
+    /// Moves values, and returns the sequence number of the last change then.
+    fn move_piece(&self, version: &Version<D>, moves: &[Move], pass: &mut Pass) -> Result<u64> {
+        if !moves.is_empty() && self.is_full() && !self.has_room_to_move() {
+            return Err(Error::new(ErrorKind::OutOfSpace, "there is no room to move values"));
+        }
+        let moved = self.move_values(version, moves)?;
+        pass.moved += moved.log_bytes;
+        lock(&self.collector).moved += moved.log_bytes;
+        self.shared.values.note_pass(0, moved.value_bytes);
+        Ok(moved.last)
+    }
+
+    /// Whether a full store may move values: what is in memory, and one more memtable, must find room.
+    fn has_room_to_move(&self) -> bool {
+        let version = self.version();
+        let memory = version.immutable_bytes() + version.memtable.bytes() + self.limits.memtable_bytes();
+        let free = self.disk().free(Kind::Table).unwrap_or(u64::MAX);
+        free >= memory as u64 + PIECE
     }
 
     /// Bytes of live values in kept logs, about.
@@ -179,7 +226,8 @@ impl<D: Disk> Core<D> {
     pub(super) fn collect_beside(&self, manifest: &mut Manifest<D>, memtable: &Memtable) -> Result<()> {
         let mut left = memtable.bytes() as u64;
         let most = self.version().immutable.len().max(1);
-        while left > 0 && self.version().immutable.len() <= most && self.collect(manifest)? {
+        let may_go_on = || self.check_open().is_ok() && self.version().immutable.len() <= most;
+        while left > 0 && may_go_on() && self.collect(manifest)? {
             left = left.saturating_sub(PIECE);
         }
         Ok(())

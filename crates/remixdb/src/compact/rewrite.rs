@@ -808,7 +808,11 @@ impl<'s, D: Disk> Output<'s, D> {
             TableEntry::Wrapped(bytes) => match (wrapped::place_of(bytes), InTable::read(bytes)) {
                 (Some((_, value)), _) | (None, Some(InTable::Here(value))) => value,
                 (None, Some(InTable::Elsewhere { expires_ms, pointer })) => {
-                    read = self.store.shared.values.read(&pointer)?;
+                    read = match self.store.shared.values.read(&pointer) {
+                        // It fails the reads of this value, and not the merge.
+                        Err(error) if disk::is_damage(&error) => return self.add_unfiltered(key, entry),
+                        value => value?,
+                    };
                     Wrapped { expires_ms, content: &read }
                 }
                 (None, None) => unreachable!("it was checked"),

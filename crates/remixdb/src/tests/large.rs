@@ -594,3 +594,168 @@ fn what_is_written() {
         );
     }
 }
+
+/// The shortest values that stay in a log, with an expiry: they are moved too.
+#[test]
+fn short_values_that_expire_are_moved() {
+    let store = Handle::open_unattended(Simulated::new(), &sizes(4 << 10)).expect("it opens");
+    let space = store.keyspace("default").unwrap();
+    let lens = 50..80_usize;
+    for len in lens.clone() {
+        let expires = forrest_engine::Expires::In(1 << 40);
+        let (key, value) = ((len as u32).to_be_bytes(), value(len as u64, len));
+        store.apply(&space, Op::SetUntil { key: &key, value: &value, expires }).expect("it is set");
+    }
+    (1000..1006).for_each(|key| set(&store, key, &value(key.into(), 500)));
+    store.flush_all().unwrap();
+    let first = *store.version().logs.keys().next().expect("it is kept");
+    for round in 1..20 {
+        (1000..1006).for_each(|key| set(&store, key, &value(100 * round + u64::from(key), 500)));
+        store.compact().unwrap();
+    }
+    assert!(!store.version().logs.contains_key(&first), "it is given up");
+    for len in lens {
+        assert_eq!(get(&store, len as u32).unwrap(), Some(value(len as u64, len)), "{len}");
+    }
+}
+
+/// A pass does not leave what it moves in memory for long.
+#[test]
+fn moved_values_are_written_soon() {
+    let store = Handle::open_unattended(Simulated::new(), &sizes(4 << 20)).expect("it opens");
+    for round in 0..8 {
+        for key in 0..40 {
+            if round == 0 || key >= 16 {
+                set(&store, key, &value(100 * round + u64::from(key), 64 << 10));
+            }
+        }
+        store.flush_all().unwrap();
+        let view = store.view(&store.keyspace("default").unwrap());
+        view.count(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded).unwrap();
+    }
+    let mut most = 0;
+    let moved = loop {
+        let some = store.step().unwrap();
+        let moved = store.metrics().unwrap().value_passes.bytes;
+        most = most.max(store.log().queued_bytes());
+        if !some {
+            break moved;
+        }
+    };
+    assert!(moved > 500 << 10, "{moved}");
+    assert!(most <= 512 << 10, "{most} bytes wait");
+}
+
+/// A filter meets a log that is missing: the merge goes on, and the range of keys is not damaged.
+#[test]
+fn a_filter_passes_values_that_cannot_be_read() {
+    let plain = sizes(1 << 20);
+    let disk = Simulated::new();
+    let store = Handle::open_unattended(disk.clone(), &plain).expect("it opens");
+    (0..4).for_each(|key| set(&store, key, &value(key.into(), 500)));
+    store.flush_all().unwrap();
+    let log = *store.version().logs.keys().next().unwrap();
+    drop(store);
+    let mut files = disk.files();
+    files.retain(|(name, _)| *name != Name::log(log));
+    let options = Options { filter: Some(Filter::new(|_: &str, _: &[u8], _: &[u8]| Verdict::Keep)), ..plain };
+    let store = Handle::open_unattended(Simulated::from_files(files), &options).expect("it opens");
+    set(&store, 10, b"new");
+    store.flush_all().unwrap();
+    set(&store, 11, b"new");
+    store.compact().expect("it fails the reads of its values only");
+    assert!(get(&store, 1).is_err());
+    let space = store.keyspace("default").unwrap();
+    let (start, end) = (1_u32.to_be_bytes(), 2_u32.to_be_bytes());
+    store
+        .apply(&space, Op::DeleteRange { start: &start, end: Some(&end) })
+        .expect("changes are not affected");
+}
+
+/// A device is full of large values: deletes shrink the store.
+#[test]
+fn a_full_store_is_shrunk() {
+    const CAPACITY: u64 = 16 << 20;
+    const LEN: usize = 4000;
+    for which in 0..6 {
+        let options = Options { memtable_bytes: 256 << 10, table_bytes: 2 << 20, ..sizes(0) };
+        let store = Handle::open_unattended(Simulated::with_capacity(CAPACITY), &options).expect("it opens");
+        let space = store.keyspace("default").unwrap();
+        let order = |number: u64| if which < 4 { number } else { Random(number).next() };
+        let key = |number: u64| order(number).to_be_bytes();
+        let work = || {
+            let mut count = 0;
+            while matches!(store.step(), Ok(true)) {
+                count += 1;
+                assert!(count < 30_000, "it ends");
+            }
+        };
+        let put = |number: u64| {
+            let put = store.apply(&space, Op::Set { key: &key(number), value: &value(number, LEN) });
+            work();
+            put
+        };
+        let full = (0..).find_map(|number| put(number).err().map(|error| (number, error)));
+        let (count, error) = full.expect("the device is not endless");
+        assert_eq!(error.kind(), ErrorKind::OutOfSpace, "{error}");
+        let is_kept = |number: u64| match which {
+            0 | 4 => number < count / 10,
+            1 => number >= count * 9 / 10,
+            2 | 5 => number % 10 == 0,
+            _ => false,
+        };
+        for number in (0..count).filter(|number| !is_kept(*number)) {
+            store
+                .apply(&space, Op::Delete { key: &key(number) })
+                .unwrap_or_else(|error| panic!("{which}: delete {number}: {error}"));
+            work();
+        }
+        store.flush_early(crate::compact::WORTH).expect("there is space for tombstones");
+        while store.compact_dead().expect("there is space to merge") {}
+        work();
+        put(count).expect("the store goes on");
+        store.compact().expect("there is room");
+        // The simulated disk never gives back what a log has reserved.
+        assert!(log_bytes(&store) < CAPACITY / 8, "{which}: {} bytes", log_bytes(&store));
+        store.verify().expect("all is right");
+        for number in (0..count).filter(|number| is_kept(*number)) {
+            let found = store.view(&space).get(&key(number)).unwrap();
+            assert_eq!(found.as_deref(), Some(&value(number, LEN)[..]));
+        }
+    }
+}
+
+/// What large values take of a partition is estimated by its entries. If many small ones were replaced, that is too
+/// low; with long keys too. Nothing is moved without an end.
+#[test]
+fn nothing_is_moved_without_an_end() {
+    for is_key_long in [false, true] {
+        let options = Options { memtable_bytes: 8 << 10, table_bytes: 8 << 20, ..sizes(0) };
+        let store = Handle::open_unattended(Simulated::new(), &options).expect("it opens");
+        let space = store.keyspace("default").unwrap();
+        let (count, len) = if is_key_long { (4000, 70) } else { (100, 1000) };
+        let mut written = 0;
+        let mut set = |key: u32, value: &[u8]| {
+            let mut key = key.to_be_bytes().to_vec();
+            key.resize(if is_key_long { 30 } else { 4 }, 7);
+            store.apply(&space, Op::Set { key: &key, value }).expect("it is set");
+            written += (key.len() + value.len()) as u64;
+        };
+        (0..count).for_each(|key| set(key, &value(key.into(), len)));
+        if !is_key_long {
+            store.flush_all().unwrap();
+            for round in 0..8 {
+                (0..1000).for_each(|key| set(10_000 + key, &[round; 8]));
+                store.flush_all().unwrap();
+            }
+        }
+        let mut steps = 0;
+        while store.step().unwrap() {
+            steps += 1;
+            assert!(steps < 20_000, "it ends");
+        }
+        let moved = store.metrics().unwrap().value_passes.bytes;
+        assert!(moved <= 2 * written, "{moved} bytes were moved, and {written} written");
+        store.verify().unwrap();
+    }
+}

@@ -287,6 +287,12 @@ impl<V: Device> Group<V> {
         lock(&self.queue).bytes.len() >= self.most
     }
 
+    /// How many bytes wait to be written.
+    #[cfg(test)]
+    pub(crate) fn queued_bytes(&self) -> usize {
+        lock(&self.queue).bytes.len()
+    }
+
     /// Whether changes wait to be written.
     pub(crate) fn is_queued(&self) -> bool {
         !lock(&self.queue).bytes.is_empty()
