@@ -255,20 +255,12 @@ impl<D: Disk> Core<D> {
     }
 }
 
-#[cold]
-fn elsewhere() -> Error {
-    Error::invalid(
-        "this store was opened before the process was forked from another, and is of no use here; open it in this process, \
-         once the other one has closed it",
-    )
-}
-
 impl<D: Disk> Core<D> {
     /// An error in a process that was forked from the one that opened the store. Locks that other threads
     /// held at the fork are held here forever.
     #[inline]
     pub(crate) fn check_here(&self) -> Result<()> {
-        if self.origin.is_here() { Ok(()) } else { Err(elsewhere()) }
+        if self.origin.is_here() { Ok(()) } else { Err(disk::forked()) }
     }
 
     /// An error that says why, if the store cannot be changed.

@@ -24,9 +24,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use xxhash_rust::xxh3::Xxh3;
 
-const ELSEWHERE: &str = "the value is read in a process that was forked from the one that opened the store; open the \
-                         store in this process, once the other one has closed it";
-
 /// A log that is kept for values in it.
 pub(crate) struct Kept<D: Disk> {
     pub(crate) number: u64,
@@ -238,7 +235,7 @@ impl<D: Disk> Pieces for LogPieces<D> {
             return Ok(0);
         }
         if !self.values.origin.is_here() {
-            return Err(Error::invalid(ELSEWHERE));
+            return Err(disk::forked());
         }
         let (out, offset) = (&mut out[..len], self.pointer.place.offset + self.at);
         disk::read_exact(&*self.values.disk, self.log.file()?, self.log.name(), out, offset)?;

@@ -297,6 +297,15 @@ pub trait Disk: Send + Sync + 'static {
     }
 }
 
+/// The error of a store, or of something of it, in a process that was forked from the one that opened it.
+#[cold]
+pub(crate) fn forked() -> Error {
+    Error::invalid(
+        "this store was opened before the process was forked from another, and is of no use here; open it in this process, \
+         once the other one has closed it",
+    )
+}
+
 /// The error of a change of a store that can only be read.
 #[cold]
 pub(crate) fn read_only(why: impl fmt::Display) -> Error {

@@ -91,7 +91,7 @@ impl<D: Deref<Target: Disk + Sized>> Paged<'_, D> {
 
     /// Whether no page waits for others of its chunk.
     fn ends_chunk(&self) -> bool {
-        self.packer.as_ref().is_none_or(|packer| self.pages.is_multiple_of(packer.chunk_pages()))
+        self.packer.as_ref().is_none_or(|packer| self.pages.is_multiple_of(packer.pages_of_chunk()))
     }
 
     /// Puts zeros up to a logical offset, which is less than two pages away.

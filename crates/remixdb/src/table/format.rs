@@ -172,7 +172,7 @@ pub(super) struct Packing {
 }
 
 /// Pages of a chunk that this version writes: what a get unpacks, for LZ4; and for Zstandard what takes less space.
-pub(super) fn chunk_pages(method: Compression) -> u64 {
+pub(super) fn pages_of_chunk(method: Compression) -> u64 {
     CHUNK_PAGES[usize::from(method == Compression::Zstd)]
 }
 

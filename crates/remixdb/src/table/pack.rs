@@ -167,8 +167,8 @@ impl Packer {
     }
 
     /// Pages of a chunk.
-    pub(super) fn chunk_pages(&self) -> u64 {
-        format::chunk_pages(self.compressor.method())
+    pub(super) fn pages_of_chunk(&self) -> u64 {
+        format::pages_of_chunk(self.compressor.method())
     }
 
     /// Bytes of memory that it takes, without the buffers for one chunk.
@@ -197,7 +197,7 @@ impl Packer {
     pub(super) fn packing(&self) -> Packing {
         Packing {
             method: self.compressor.method(),
-            chunk: self.chunk_pages(),
+            chunk: self.pages_of_chunk(),
             bytes: self.ends.last().copied().unwrap_or_default(),
         }
     }
