@@ -11,8 +11,8 @@
 //! up in the same record that states that they are.
 //!
 //! A pass begins when the kept logs have more than half as many bytes again as their live values, or than one memtable
-//! more if that is more. How much is live is estimated from the entries of tables that count. If an estimate is wrong,
-//! a pass may give back little. Such passes take from a credit, which grows by twice the bytes that are written, and a
+//! more if that is more. How much is live is known about, from the entries of tables that count. If that is wrong, a
+//! pass may give back little. Such passes take from a credit, which grows by twice the bytes that are written, and a
 //! pass begins only with credit for all of its log. Without that it is a trial first: it moves nothing, and finds out
 //! how much counts. If that is more than three quarters, the log is left until there is credit, or until a quarter of
 //! what was live is gone. So each pass takes from the credit or makes the logs smaller by a quarter of one, and there

@@ -45,6 +45,14 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Run for TableCursor<T> {
     fn is_tombstone(&mut self, ordinal: u32) -> Result<bool> {
         self.is_deleted(ordinal)
     }
+
+    fn has_large(&self) -> bool {
+        self.table().large_bytes() > 0
+    }
+
+    fn large_bytes(&mut self, ordinal: u32) -> Result<u64> {
+        self.large_bytes_about(ordinal)
+    }
 }
 
 /// Cursors over tables, for code that needs runs.

@@ -30,7 +30,7 @@ pub(crate) use order::{Known, LOOK, Shared, Stored, entries_of, merge_order, nam
 
 use crate::disk::{self, Disk, Name};
 use crate::manifest::Files;
-use crate::remix::{self, Remix, RunEntry, Show};
+use crate::remix::{self, Remix, RunEntry, Show, portion};
 use crate::see::See;
 use crate::table::{Expiries, Table, TableCursor};
 use crate::wrapped::Pointer;
@@ -401,16 +401,21 @@ impl<D: Disk> Partition<D> {
     /// Entries of all tables, and keys that are there. If it has two layers, the keys are an estimate, for which the
     /// first call reads some pages. `None` if the order over the tables is not loaded yet, or those cannot be read.
     pub(crate) fn entries(&self) -> Option<(u64, u64)> {
-        let known = self.known.get()?;
-        let replaced = match (&known.base, self.replaced.get()) {
-            (None, _) => 0,
-            (Some(_), Some(&replaced)) => replaced,
+        let replaced = self.replaced(self.known.get()?)?;
+        Some((entries_of(&self.tables), self.keys().ok()?.saturating_sub(replaced)))
+    }
+
+    /// Keys of the older layer that the newer one replaces or deletes, about. The first call reads some pages; `None`
+    /// if they cannot be read.
+    fn replaced(&self, known: &Known) -> Option<u64> {
+        match (&known.base, self.replaced.get()) {
+            (None, _) => Some(0),
+            (Some(_), Some(&replaced)) => Some(replaced),
             (Some(base), None) => {
                 let replaced = self.replaced_of(base, known).ok()?;
-                *self.replaced.get_or_init(|| replaced)
+                Some(*self.replaced.get_or_init(|| replaced))
             }
-        };
-        Some((entries_of(&self.tables), self.keys().ok()?.saturating_sub(replaced)))
+        }
     }
 
     /// Keys in the order `base` that newer tables replace or delete, estimated from a sample.
@@ -432,10 +437,10 @@ impl<D: Disk> Partition<D> {
         }
         // Of several entries with one key, one replaces.
         let keys = match &known.remix {
-            Some(remix) if values > 0 => u128::from(entries) * u128::from(remix.live()) / u128::from(values),
-            _ => u128::from(entries),
+            Some(remix) if values > 0 => portion(entries, remix.live(), values),
+            _ => entries,
         };
-        Ok((keys * u128::from(replaced) / u128::from(seen.max(1))) as u64)
+        Ok(portion(keys, replaced, seen.max(1)))
     }
 
     /// Bytes of all files but the REMIX.
@@ -445,18 +450,27 @@ impl<D: Disk> Partition<D> {
 
     /// Bytes of the values of all tables that are in logs.
     pub(crate) fn large_bytes(&self) -> u64 {
-        self.tables.iter().map(|table| table.large_bytes()).sum()
+        large_of(&self.tables)
     }
 
-    /// The share of these that the keys take which are there; all of them if that is not known.
+    /// Those of the keys that are there, about; all of them if that is not known.
     pub(crate) fn live_large_bytes(&self) -> u64 {
-        let bytes = self.large_bytes();
-        match self.entries() {
-            Some((all, live)) if all > 0 && self.lost.is_empty() => {
-                (u128::from(bytes) * u128::from(live) / u128::from(all)) as u64
-            }
-            _ => bytes,
+        let all = self.large_bytes();
+        match self.known.get() {
+            Some(known) if all > 0 && self.lost.is_empty() => self.live_large_of(known).unwrap_or(all),
+            _ => all,
         }
+    }
+
+    fn live_large_of(&self, known: &Known) -> Option<u64> {
+        let (first, newer) = self.tables.split_at(known.base_tables());
+        let live = |remix: &Option<Arc<Remix>>, tables: &[Arc<Table<D>>]| {
+            let all = large_of(tables);
+            remix.as_ref().map_or(all, |remix| remix.live_large(all))
+        };
+        let keys = known.base.as_ref().map_or(0, |base| base.live());
+        let left = keys.saturating_sub(self.replaced(known)?);
+        Some(portion(live(&known.base, first), left, keys) + live(&known.remix, newer))
     }
 
     /// Bytes that these files would have if they were not compressed.
@@ -469,7 +483,7 @@ impl<D: Disk> Partition<D> {
     pub(crate) fn live_bytes(&self) -> u64 {
         let bytes = self.file_bytes();
         match self.entries() {
-            Some((all, live)) if all > 0 => (u128::from(bytes) * u128::from(live) / u128::from(all)) as u64,
+            Some((all, live)) => portion(bytes, live, all),
             _ => bytes,
         }
     }
@@ -660,8 +674,7 @@ impl<D: Disk> Partition<D> {
             bytes += TableCursor::new(&**table).bytes_between(first, end)?;
         }
         let (all, live) = self.entries().unwrap_or((entries_of(&self.tables), self.keys_about()));
-        let keys = u128::from(entries) * u128::from(live) / u128::from(all.max(1));
-        Ok((keys as u64, bytes))
+        Ok((portion(entries, live, all), bytes))
     }
 
     /// The number of entries of each table whose keys are less than `key`.
@@ -775,6 +788,11 @@ fn value_of<D: Disk, R>(
         Some((mut cursor, entry)) if !entry.tombstone => cursor.seen(entry.ordinal, now_ms, see),
         _ => Ok(None),
     }
+}
+
+/// Bytes of their values that are in logs.
+fn large_of<D: Disk>(tables: &[Arc<Table<D>>]) -> u64 {
+    tables.iter().map(|table| table.large_bytes()).sum()
 }
 
 /// Those that have a value.

@@ -163,4 +163,12 @@ impl<R: Run> Run for Interruptible<'_, R> {
     fn is_tombstone(&mut self, ordinal: u32) -> Result<bool> {
         self.run.is_tombstone(ordinal)
     }
+
+    fn has_large(&self) -> bool {
+        self.run.has_large()
+    }
+
+    fn large_bytes(&mut self, ordinal: u32) -> Result<u64> {
+        self.run.large_bytes(ordinal)
+    }
 }

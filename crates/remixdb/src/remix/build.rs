@@ -29,7 +29,7 @@ pub(crate) fn build<R: Run>(runs: &mut [R], tags: bool) -> Result<Remix> {
     let mut output = Output::new(runs, tags)?;
     let mut merge = Merge::new(runs, 0)?;
     while merge.next(runs)? {
-        output.versions(runs, &merge.versions, &merge.key)?;
+        output.versions(runs, &merge.versions, &merge.key, merge.versions.len())?;
     }
     output.finish(runs)
 }
@@ -47,19 +47,25 @@ pub(crate) fn rebuild<R: Run>(old: &Remix, runs: &mut [R], tags: bool) -> Result
     // Unused places of the old view may be copied with it.
     let unused = (old.segments() * SEGMENT) as u64 - old.entries;
     output.spare = (old.entries / UNUSED).saturating_sub(unused);
+    match old.dead_large {
+        None if runs[..count].iter().any(Run::has_large) => output.dead_large = None,
+        dead => output.dead_large = output.dead_large.map(|_| dead.unwrap_or(0)),
+    }
     let mut merge = Merge::new(runs, count)?;
     let mut at = Place { segment: 0, slot: 0 };
     while merge.next(runs)? {
         let (place, found) = old.find_from(runs, at, &merge.key)?;
         output.copy(old, runs, at, place)?;
         at = place;
+        let mut fresh = merge.versions.len();
         if found {
+            fresh += 1;
             let mut room = None;
             let selectors = &old.view(place.segment, &mut room)?.segment.selectors;
             at.slot = oldest(selectors, place.slot) + 1;
             merge.versions.extend(selectors[place.slot..at.slot].iter().map(|selector| selector | OLDER));
         }
-        output.versions(runs, &merge.versions, &merge.key)?;
+        output.versions(runs, &merge.versions, &merge.key, fresh)?;
     }
     output.copy(old, runs, at, Place { segment: old.segments(), slot: 0 })?;
     output.finish(runs)
@@ -114,6 +120,7 @@ struct Output {
     /// Number of places that may still be left unused so that segments can be kept.
     spare: u64,
     live: u64,
+    dead_large: Option<u64>,
     /// Two keys, in buffers that are reused.
     below: Vec<u8>,
     above: Vec<u8>,
@@ -150,6 +157,7 @@ impl Output {
         if runs.len() > RUNS_MAX {
             return Err(Error::limit("a partition", "runs", runs.len(), RUNS_MAX));
         }
+        let has_large = runs.iter().any(Run::has_large);
         let runs: Vec<u32> = runs.iter().map(Run::len).collect();
         let entries: u64 = runs.iter().map(|&entries| u64::from(entries)).sum();
         // Some places stay unused.
@@ -164,14 +172,21 @@ impl Output {
             filled: SEGMENT,
             spare: 0,
             live: 0,
+            dead_large: has_large.then_some(0),
             below: Vec::new(),
             above: Vec::new(),
             runs,
         })
     }
 
-    /// Adds all versions of a key.
-    fn versions<R: Run>(&mut self, runs: &mut [R], selectors: &[u8], key: &[u8]) -> Result<()> {
+    /// Adds all versions of a key. The first `fresh` were not older ones of it before.
+    fn versions<R: Run>(&mut self, runs: &mut [R], selectors: &[u8], key: &[u8], fresh: usize) -> Result<()> {
+        if let Some(dead) = &mut self.dead_large {
+            for &selector in selectors.get(1..fresh).unwrap_or_default() {
+                let run = usize::from(selector & RUN);
+                *dead = dead.saturating_add(runs[run].large_bytes(self.next[run])?);
+            }
+        }
         // Most often the segment will have the same skip as the previous one.
         let skip = self.rows.iter().nth_back(self.runs.len() + 1).copied().unwrap_or(0);
         let tags = [if self.has_tags { tag(key) } else { 0 }; RUNS_MAX];
@@ -351,6 +366,7 @@ impl Output {
             body: Body::Memory(Arrays { rows: self.rows, segments: self.segments }),
             has_tags: self.has_tags,
             live: self.live,
+            dead_large: self.dead_large,
             share: Share::default(),
         })
     }

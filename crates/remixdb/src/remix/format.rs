@@ -6,7 +6,7 @@
 //! |---|---|
 //! | 8 | magic, `FORREMIX` |
 //! | 2 | version, 1 |
-//! | 1 | flags; bit 0: there are tags; all others 0 |
+//! | 1 | flags; bit 0: there are tags; bit 1: tables have values in logs; all others 0 |
 //! | 1 | runs, at most 31 |
 //! | 4 | segments |
 //! | 8 | entries |
@@ -14,6 +14,7 @@
 //! | 4 | bytes of the prefix of all anchors |
 //! | 4 | bytes of all tails of anchors, the parts after the prefix |
 //! | 12 for each run | number of its table (8), its entries (4); the oldest run first |
+//! | 8, if flag bit 1 is set | bytes of values in logs that newer versions of their keys hide, about |
 //! | variable | the prefix |
 //! | 4 for each segment but the first | end of its anchor's tail among the tails |
 //! | variable | the tails |
@@ -72,6 +73,7 @@ use std::sync::Arc;
 const MAGIC: [u8; 8] = *b"FORREMIX";
 const VERSION: u16 = 1;
 const TAGS: u8 = 1;
+const LARGE: u8 = 2;
 const HEADER: usize = 40;
 /// Pages that are written or read at once.
 const PAGES: usize = 64;
@@ -121,7 +123,9 @@ impl Remix {
         let mut sink = Sink { disk, file, name, rate, bytes: Vec::with_capacity(PAGES * BYTES), offset: 0 };
         sink.put(&MAGIC)?;
         sink.put(&VERSION.to_le_bytes())?;
-        sink.put(&[if self.has_tags() { TAGS } else { 0 }, self.runs.len() as u8])?;
+        let tags = if self.has_tags() { TAGS } else { 0 };
+        let large = if self.dead_large.is_some() { LARGE } else { 0 };
+        sink.put(&[tags | large, self.runs.len() as u8])?;
         // None of these is truncated: the builders of a REMIX keep to 32 bits.
         sink.put(&(self.segments() as u32).to_le_bytes())?;
         sink.put(&self.entries.to_le_bytes())?;
@@ -131,6 +135,9 @@ impl Remix {
         for (number, entries) in tables {
             sink.put(&number.to_le_bytes())?;
             sink.put(&entries.to_le_bytes())?;
+        }
+        if let Some(dead) = self.dead_large {
+            sink.put(&dead.to_le_bytes())?;
         }
         sink.put(self.anchors.prefix())?;
         sink.put_numbers(self.anchors.ends())?;
@@ -152,7 +159,7 @@ impl Remix {
     /// entries of each run's table.
     pub(crate) fn read<D: Disk>(disk: &D, name: Name, tables: &[(u64, u32)]) -> Result<Remix> {
         let mut source = Source::open(disk, name)?;
-        let Begin { header, tables, anchors } = source.begin(tables)?;
+        let Begin { header, tables, dead_large, anchors } = source.begin(tables)?;
         let mut rows = room::filled(header.segments * (tables.len() + 1), 0)?;
         for (at, row) in rows.chunks_exact_mut(tables.len() + 1).enumerate() {
             source.fill_numbers(&mut row[..tables.len()])?;
@@ -179,6 +186,7 @@ impl Remix {
             has_tags: header.tags,
             entries: header.entries,
             live: header.live,
+            dead_large,
             share: Share::default(),
         };
         if let Err(Flaw { segment, what }) = remix.check() {
@@ -196,7 +204,7 @@ impl Remix {
         cache: &Arc<Cache>,
     ) -> Result<Remix> {
         let mut source = Source::open(&**disk, name)?;
-        let Begin { header, tables, anchors } = source.begin(tables)?;
+        let Begin { header, tables, dead_large, anchors } = source.begin(tables)?;
         let rows = source.place();
         let selectors = rows + 4 * (tables.len() * header.segments) as u64;
         let heads = selectors + (SEGMENT * header.segments) as u64;
@@ -219,6 +227,7 @@ impl Remix {
             has_tags: header.tags,
             entries,
             live: header.live,
+            dead_large,
             share: Share::default(),
         })
     }
@@ -229,12 +238,14 @@ struct Begin<'t> {
     header: Header,
     /// Those that it covers.
     tables: &'t [(u64, u32)],
+    dead_large: Option<u64>,
     anchors: Anchors,
 }
 
 /// The head of a file.
 struct Header {
     tags: bool,
+    large: bool,
     runs: usize,
     segments: usize,
     entries: u64,
@@ -255,7 +266,7 @@ impl Header {
             return Err(source.wrong(0, "not a REMIX"));
         }
         known_version(source.name, &bytes)?;
-        if flags & !TAGS != 0 {
+        if flags & !(TAGS | LARGE) != 0 {
             return Err(source.wrong(10, format!("unknown flags {flags:#04x}")));
         }
         if usize::from(runs) > RUNS_MAX {
@@ -265,7 +276,8 @@ impl Header {
         // No product of these exceeds 64 bits.
         let for_each = 4 * u64::from(runs) + SEGMENT as u64 * if flags & TAGS == 0 { 5 } else { 6 };
         let numbers = 4 * u64::from(segments.saturating_sub(1)) + for_each * u64::from(segments);
-        let all = (HEADER + 12 * usize::from(runs)) as u64 + u64::from(prefix) + u64::from(tails) + numbers;
+        let tables = 12 * u64::from(runs) + if flags & LARGE == 0 { 0 } else { 8 };
+        let all = HEADER as u64 + tables + u64::from(prefix) + u64::from(tails) + numbers;
         let expected = all.div_ceil(PAYLOAD as u64) * BYTES as u64;
         if source.len != expected {
             let what = format!("the file has {} bytes, its header states {expected}", source.len);
@@ -273,6 +285,7 @@ impl Header {
         }
         Ok(Header {
             tags: flags & TAGS != 0,
+            large: flags & LARGE != 0,
             runs: runs.into(),
             segments: segments as usize,
             entries: number(16),
@@ -379,12 +392,13 @@ impl<'d, D: Disk> Source<'d, D> {
     fn begin<'t>(&mut self, tables: &'t [(u64, u32)]) -> Result<Begin<'t>> {
         let header = Header::read(self)?;
         let tables = self.expect_tables(&header, tables)?;
+        let dead_large = if header.large { Some(self.long()?) } else { None };
         // From here on the file is known to be as long as these lengths say.
         let prefix = self.take(header.prefix)?;
         let ends = self.take_numbers(header.segments.saturating_sub(1))?;
         self.expect_ends(&ends, header.tails)?;
         let tails = self.take(header.tails)?;
-        Ok(Begin { header, tables, anchors: Anchors::new(prefix.to_vec(), ends, tails)? })
+        Ok(Begin { header, tables, dead_large, anchors: Anchors::new(prefix.to_vec(), ends, tails)? })
     }
 
     fn fill(&mut self, mut into: &mut [u8]) -> Result<()> {
@@ -441,6 +455,12 @@ impl<'d, D: Disk> Source<'d, D> {
             }
         }
         Ok(())
+    }
+
+    fn long(&mut self) -> Result<u64> {
+        let mut bytes = [0; 8];
+        self.fill(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
     }
 
     /// Number of payload bytes that were consumed.

@@ -123,6 +123,14 @@ pub(crate) trait Run {
     fn key_into(&mut self, ordinal: u32, into: &mut Vec<u8>) -> Result<()>;
     /// Whether an entry deletes its key.
     fn is_tombstone(&mut self, ordinal: u32) -> Result<bool>;
+    /// Whether it has values that are in logs.
+    fn has_large(&self) -> bool {
+        false
+    }
+    /// Bytes of the value of an entry in a log, about; 0 if it is not in one.
+    fn large_bytes(&mut self, _ordinal: u32) -> Result<u64> {
+        Ok(0)
+    }
 }
 
 /// The location of an entry, and its kind.
@@ -132,6 +140,11 @@ pub(crate) struct RunEntry {
     /// The ordinal of the entry in the run.
     pub(crate) ordinal: u32,
     pub(crate) tombstone: bool,
+}
+
+/// The part of `bytes` that `part` of `all` things have, if all have the same. All of it if there are no things.
+pub(crate) fn portion(bytes: u64, part: u64, all: u64) -> u64 {
+    if all == 0 { bytes } else { (u128::from(bytes) * u128::from(part) / u128::from(all)) as u64 }
 }
 
 /// A sorted view over runs.
@@ -145,6 +158,9 @@ pub(crate) struct Remix {
     has_tags: bool,
     entries: u64,
     live: u64,
+    /// Bytes of values in logs of older versions, about. `None` if no run has such values, or if it is from a file of
+    /// an earlier build.
+    dead_large: Option<u64>,
     /// What it counts for in the memory of the store.
     share: Share,
 }
@@ -252,6 +268,14 @@ impl Remix {
     /// The number of keys whose newest version is not a tombstone.
     pub(crate) fn live(&self) -> u64 {
         self.live
+    }
+
+    /// Of `all` bytes of values in logs that its runs have, those of keys that are there, about.
+    pub(crate) fn live_large(&self, all: u64) -> u64 {
+        match self.dead_large {
+            Some(dead) => all.saturating_sub(dead),
+            None => portion(all, self.live, self.entries),
+        }
     }
 
     /// Whether it has tags.

@@ -61,13 +61,16 @@ impl Remix {
             return Err(wrong_segment(self.segments(), "the runs differ from those that it was built from"));
         }
         let (mut key, mut before) = (Vec::new(), Vec::new());
-        let mut room = None;
+        let (mut room, mut dead_large) = (None, 0_u64);
         for segment in 0..self.segments() {
             let view = self.view(segment, &mut room)?;
             for slot in 0..used(&view.segment.selectors) {
                 let entry = view.entry(slot);
                 runs[entry.run].key_into(entry.ordinal, &mut key)?;
                 let tombstone = runs[entry.run].is_tombstone(entry.ordinal)?;
+                if view.segment.selectors[slot] & OLDER != 0 {
+                    dead_large = dead_large.saturating_add(runs[entry.run].large_bytes(entry.ordinal)?);
+                }
                 let flaw = if tombstone != entry.tombstone {
                     Some("the selector is wrong about a tombstone")
                 } else {
@@ -78,6 +81,10 @@ impl Remix {
                 }
                 mem::swap(&mut key, &mut before);
             }
+        }
+        if self.dead_large.is_some_and(|dead| dead != dead_large) {
+            let what = "the bytes of hidden values in logs differ from those of the runs";
+            return Err(wrong_segment(self.segments(), what));
         }
         Ok(())
     }

@@ -635,6 +635,18 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         Ok(pointer.map(|pointer| (pointer, expires_ms)))
     }
 
+    /// Bytes of the entry's value in a log, as an average of the table, so that no value is read for it; 0 if it has no
+    /// value there.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    pub(crate) fn large_bytes_about(&mut self, ordinal: u32) -> Result<u64> {
+        if self.table.large_bytes() == 0 || self.kind(ordinal)? != Kind::Wrapped {
+            return Ok(0);
+        }
+        Ok(self.table.large_bytes() / u64::from(self.table.footer.wrapped).max(1))
+    }
+
     /// Replaces `out` by the content of a wrapped value, and returns when that expires. REQUIRES: the entry is one.
     ///
     /// # Errors

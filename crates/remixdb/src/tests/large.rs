@@ -217,6 +217,51 @@ fn what_logs_take_stays_near_what_is_live() {
     space_is_bounded();
 }
 
+/// A few large values are overwritten beside many small ones that stay, or that are overwritten too. What logs take
+/// stays near what is live, although hardly any entry of the tables is dead, also when the store is opened again.
+pub(super) fn space_is_bounded_beside_small_values() {
+    const LARGE: u32 = 24;
+    const SMALL: u32 = 3000;
+    const LEN: usize = 1000;
+    let memtable_bytes = 8 << 10;
+    let live = u64::from(LARGE) * LEN as u64;
+    for (seed, overwrites) in [(1, 0), (2, 5)] {
+        let disk = Simulated::new();
+        let open = || Handle::open_unattended(disk.clone(), &sizes(memtable_bytes)).expect("it opens");
+        let (mut store, mut random, mut map) = (open(), Random(seed), BTreeMap::new());
+        let (mut most, rounds) = (0, sized(1500, 10_000));
+        for number in 0..rounds {
+            let large = u32::try_from(number % u64::from(LARGE)).expect("it is small");
+            let small = if number == 0 { SMALL } else { overwrites };
+            for at in 0..small {
+                let at = if number == 0 { at } else { random.below(SMALL.into()) as u32 };
+                map.insert(1000 * at + 7, value(number, 8));
+                set(&store, 1000 * at + 7, &map[&(1000 * at + 7)]);
+            }
+            map.insert(100_000 * large, value(number, LEN));
+            set(&store, 100_000 * large, &map[&(100_000 * large)]);
+            while store.step().expect("it works") {}
+            if number % 400 == 399 {
+                drop(store);
+                store = open();
+            }
+            if number > 100 {
+                most = most.max(log_bytes(&store));
+            }
+        }
+        for (key, value) in &map {
+            assert_eq!(get(&store, *key).unwrap().as_ref(), Some(value));
+        }
+        store.verify().expect("all is right");
+        assert!(most <= live * 3 / 2 + 4 * memtable_bytes as u64, "{most} bytes for {live}");
+    }
+}
+
+#[test]
+fn what_logs_take_has_a_bound_beside_small_values() {
+    space_is_bounded_beside_small_values();
+}
+
 /// Changes come as fast as memory takes them, so that memtables wait all the time: what logs take has a bound.
 pub(super) fn space_is_bounded_without_rest() {
     const KEYS: u32 = 96;

@@ -163,3 +163,21 @@ fn verify_finds_what_does_not_belong() {
     refused(Remix { entries: fresh().entries + 1, ..fresh() }, "entries");
     refused(Remix { runs: vec![100, 19], ..fresh() }, "runs");
 }
+
+/// A REMIX of a file that does not say which values in logs are hidden.
+#[test]
+fn what_is_hidden_in_logs_stays_unknown() {
+    let keys = |range: Range<u8>| range.map(|key| (vec![key], false)).collect();
+    let world = World::new(vec![keys(0..100), keys(30..60), keys(50..80)]);
+    let known = build(&mut world.older(2), true).unwrap();
+    let dead: u64 = (30..60).filter(|key| key % 3 == 2).map(|key| 100 + key).sum();
+    assert_eq!((known.live_large(10_000), known.live_large(1)), (10_000 - dead, 0));
+    let unknown = Remix { dead_large: None, ..known };
+    assert_eq!(unknown.live_large(13_000), 10_000, "the share of the entries that count");
+    let rebuilt = rebuild(&unknown, &mut world.older(3), true).unwrap();
+    assert_eq!(rebuilt.dead_large, None);
+    rebuilt.verify(&mut world.older(3)).unwrap();
+    // Runs without such values hide none.
+    let world = world.without_large();
+    assert_eq!(build(&mut world.older(3), true).unwrap().dead_large, None);
+}

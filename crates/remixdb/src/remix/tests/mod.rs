@@ -23,6 +23,8 @@ struct Asked {
 #[derive(Clone, Default)]
 struct VecRun {
     entries: Rc<Vec<(Vec<u8>, bool)>>,
+    /// Whether some values count as values in logs.
+    large: bool,
     asked: Rc<Asked>,
 }
 
@@ -46,6 +48,23 @@ impl Run for VecRun {
     fn is_tombstone(&mut self, ordinal: u32) -> Result<bool> {
         Ok(self.entries[ordinal as usize].1)
     }
+
+    fn has_large(&self) -> bool {
+        (0..self.len()).any(|ordinal| self.large(ordinal) > 0)
+    }
+
+    fn large_bytes(&mut self, ordinal: u32) -> Result<u64> {
+        Ok(self.large(ordinal))
+    }
+}
+
+impl VecRun {
+    /// The bytes of an entry's value in a log: every third key has some there.
+    fn large(&self, ordinal: u32) -> u64 {
+        let (key, tombstone) = &self.entries[ordinal as usize];
+        let is_third = key.iter().map(|&byte| u32::from(byte)).sum::<u32>() % 3 == 2;
+        if self.large && is_third && !tombstone { 100 + u64::from(ordinal) } else { 0 }
+    }
 }
 
 /// Runs, and the newest version of each key.
@@ -65,9 +84,16 @@ impl World {
             for (ordinal, (key, &tombstone)) in content.iter().enumerate() {
                 newest.insert(key.clone(), RunEntry { run, ordinal: ordinal as u32, tombstone });
             }
-            runs.push(VecRun { entries: Rc::new(content.into_iter().collect()), asked: asked.clone() });
+            let entries = Rc::new(content.into_iter().collect());
+            runs.push(VecRun { entries, large: true, asked: asked.clone() });
         }
         World { runs, newest, asked }
+    }
+
+    /// The same without values in logs.
+    fn without_large(mut self) -> World {
+        self.runs.iter_mut().for_each(|run| run.large = false);
+        self
     }
 
     /// A world of a seed: any number of runs, keys of a shape, with more or less overlap.
