@@ -73,7 +73,7 @@ type Options struct {
 	HistoryBytes uint64
 	HistoryAge   time.Duration
 	// LargeValues is the size in bytes from which on values of a store on disk stay in the log, so that they are written
-	// once: at least 64; 4,096 is a good size. The store does not remember it. Default: none stay there.
+	// once: at least 64; math.MaxUint64 for none. The store does not remember it. Default: 4,096.
 	LargeValues uint64
 	// LogDirectory is the directory of the log, usually on another device. Default: that of the store.
 	LogDirectory string

@@ -173,7 +173,7 @@ pub const DEFAULT_CACHE_BYTES: usize = 256 << 20;
 /// Default of [`Options::table_bytes`].
 pub const DEFAULT_TABLE_BYTES: u64 = 80 << 20;
 /// Default of [`Options::large_values`].
-pub const DEFAULT_LARGE_VALUES: usize = 0;
+pub const DEFAULT_LARGE_VALUES: usize = 4096;
 /// The least number of bytes of [`Options::large_values`], if it is not 0.
 pub const LARGE_VALUES_LEAST: usize = 64;
 /// Default of [`Options::mode`].

@@ -251,11 +251,13 @@ impl Builder {
     /// From which size on values of a store on disk stay in the log, so that they are written once. Tables have only
     /// where they are.
     ///
-    /// Unit: bytes. Default: [`DEFAULT_LARGE_VALUES`](crate::DEFAULT_LARGE_VALUES) (0: none). Limit: 0, or at least
-    /// [`LARGE_VALUES_LEAST`](crate::LARGE_VALUES_LEAST) (64); 4,096 is a good size. Why: a flush and each merge write
-    /// a value again, which for large ones is most of the work of a store. A log that has more of other bytes than of
-    /// such values is not kept: they go into the tables. So do those of compressed keyspaces, those of ingests, and all
-    /// of encrypted stores, and of those whose log has a [directory of its own](Builder::log_directory).
+    /// Unit: bytes. Default: [`DEFAULT_LARGE_VALUES`](crate::DEFAULT_LARGE_VALUES) (4,096). Limit: 0 for none, or at
+    /// least [`LARGE_VALUES_LEAST`](crate::LARGE_VALUES_LEAST) (64). Why: a flush and each merge write a value again,
+    /// which for large ones is most of the work of a store. Gets of values that the cache has whole are faster from
+    /// tables (0.9 us instead of 2.5 for 4 KiB); all others, and all changes, are faster from logs. A log that has more
+    /// of other bytes than of such values is not kept: they go into the tables. So do those of compressed keyspaces,
+    /// those of ingests, and all of encrypted stores, and of those whose log has a [directory of its
+    /// own](Builder::log_directory).
     ///
     /// The space of values that were replaced or deleted comes back when the kept logs have more than half as many
     /// bytes again as their live values (or than a memtable more, if that is more): what is live in the oldest one is
@@ -268,8 +270,8 @@ impl Builder {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("forest");
     /// # let path = path.to_str().unwrap();
-    /// let db = forrest::Db::builder().large_values(4096).open(path)?;
-    /// db.set("photo of an oak", vec![0xFF; 100_000])?;
+    /// let db = forrest::Db::builder().large_values(1024).open(path)?;
+    /// db.set("leaf of an oak", vec![0xFF; 2_000])?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn large_values(mut self, bytes: usize) -> Builder {

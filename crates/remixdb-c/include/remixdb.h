@@ -101,9 +101,8 @@ struct remixdb_options {
    */
   const uint32_t *worker_cpus;
   /**
-   * From which size on values stay in the log, so that they are written once, in bytes: from 64; 4,096 is a good
-   * size. Default: all values are in tables. A store that has such values cannot be opened by libraries without
-   * this option.
+   * From which size on values stay in the log, so that they are written once, in bytes: from 64; SIZE_MAX for none.
+   * Default: 4,096. A store that has such values cannot be opened by libraries without this option.
    */
   size_t large_values;
 };

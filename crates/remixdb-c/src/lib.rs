@@ -56,9 +56,8 @@ pub struct RemixdbOptions {
     /// Numbers of the processors that these threads may run on. The process must be allowed to use them. Default: all
     /// that it may use. (RemixDB pins its threads to the last four; here the system places them.)
     pub worker_cpus: *const u32,
-    /// From which size on values stay in the log, so that they are written once, in bytes: from 64; 4,096 is a good
-    /// size. Default: all values are in tables. A store that has such values cannot be opened by libraries without
-    /// this option.
+    /// From which size on values stay in the log, so that they are written once, in bytes: from 64; SIZE_MAX for none.
+    /// Default: 4,096. A store that has such values cannot be opened by libraries without this option.
     pub large_values: usize,
 }
 
@@ -455,7 +454,7 @@ unsafe fn builder(options: &RemixdbOptions) -> Result<Builder, String> {
         REMIXDB_DURABILITY_SYNC => builder.durability(Durability::Sync),
         other => return Err(format!("the option durability is {other}; it is one of REMIXDB_DURABILITY_*")),
     };
-    builder = builder.large_values(options.large_values);
+    builder = builder.large_values(or(options.large_values, forrest::DEFAULT_LARGE_VALUES));
     if options.workers > 0 {
         builder = builder.workers(options.workers as usize);
     }

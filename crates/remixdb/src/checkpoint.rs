@@ -133,7 +133,14 @@ pub(crate) fn log<D: Disk>(
     into: &Arc<D>,
     mut number: u64,
 ) -> Result<End> {
-    let head = Head { before: End::default(), synced: 0, first: 1, is_first: false, has_history: false };
+    let head = Head {
+        before: End::default(),
+        synced: 0,
+        first: 1,
+        is_first: false,
+        has_history: false,
+        is_old: false,
+    };
     let log = Log::create(into, number, head)?;
     let mut memtables: Vec<_> = version.memtables().collect();
     memtables.reverse();

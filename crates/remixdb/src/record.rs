@@ -71,6 +71,11 @@ pub(crate) fn has_history(version: u32) -> bool {
     matches!(version, LOG_WITH_HISTORY | OLD_LOG_WITH_HISTORY)
 }
 
+/// Whether a new log has this version.
+pub(crate) fn is_written(version: u32) -> bool {
+    matches!(version, LOG | LOG_WITH_HISTORY)
+}
+
 /// Added to the version of an encrypted file.
 const SEALED: u32 = 1 << 16;
 /// The place of the checksum of a header.

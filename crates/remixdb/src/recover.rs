@@ -411,7 +411,8 @@ fn create<D: Disk>(
     let mut catalog = Catalog::default();
     assert!(catalog.add(DEFAULT_KEYSPACE, 0), "it is the only one");
     let has_history = builder.history;
-    let head = wal::Head { before: End::default(), synced: 0, first: 1, is_first: true, has_history };
+    let head =
+        wal::Head { before: End::default(), synced: 0, first: 1, is_first: true, has_history, is_old: false };
     let log = Log::create(disk, first, head)?;
     let state = ManifestState {
         keyspaces: BTreeMap::from([(0, DEFAULT_KEYSPACE.to_string())]),

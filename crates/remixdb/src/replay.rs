@@ -61,6 +61,9 @@ pub(crate) struct Replay<'c, D: Disk> {
     /// The end of the last log that was used.
     pub(crate) end: End,
     scratch: Vec<u8>,
+    /// Whether the log that is read may be kept for values in it. One of an old version goes, so that a store that was
+    /// compacted has none.
+    may_keep: bool,
 }
 
 impl<'c, D: Disk> Replay<'c, D> {
@@ -86,6 +89,7 @@ impl<'c, D: Disk> Replay<'c, D> {
             is_ingesting: false,
             end: End::default(),
             scratch: Vec::new(),
+            may_keep: true,
         }
     }
 
@@ -150,6 +154,7 @@ impl<'c, D: Disk> Replay<'c, D> {
     fn log(&mut self, log: &Read<D>, resumed: bool, synced: u64) -> Result<()> {
         let (number, disk) = (log.number, self.disk);
         let from = resumed.then_some((self.end.offset, self.sequence + 1));
+        self.may_keep = !log.head.is_old;
         let change =
             |sequence, change: Change<'_>, end| self.change(Name::log(number), sequence, change, end);
         let replayed = wal::replay_placed(disk, &log.file, number, from, change)?;
@@ -238,7 +243,8 @@ impl<'c, D: Disk> Replay<'c, D> {
         end: u64,
     ) -> Result<()> {
         let len = value.content.len();
-        let is_large = self.core.is_some_and(|core| len >= core.large_values)
+        let is_large = self.may_keep
+            && self.core.is_some_and(|core| len >= core.large_values)
             && len <= memtable::VALUE_MAX - wrapped::PLACED_HEADER_MOST;
         if is_large {
             let place = Place { log: name.number, offset: end - len as u64 };

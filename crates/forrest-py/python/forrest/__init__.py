@@ -251,8 +251,8 @@ class Db(_forrest.Db, Keyspace):
                       checkpoints and backups, and opens only with its key; the command "forrest --key-file" restores such
                       backups (not encrypted)
     large_values      from which size on values of a store on disk stay in the log, so that they are written once, in bytes:
-                      0 for none, or from 64; 4,096 is a good size; not remembered; releases before it cannot open a store
-                      that has such values (0)
+                      0 for none, or from 64; not remembered; releases before it cannot open a store that has such values
+                      (4,096)
     """
 
     __slots__ = ()

@@ -543,6 +543,20 @@ fn large(name: &str) {
     making.keep(name, "Values of 500 bytes and more are in logs, of which tables have the places.", &path);
 }
 
+/// The same, with the order over the tables of a partition in a file, which counts the values in logs that are hidden.
+fn large_order(name: &str) {
+    let mut making = Making::new(&small().large_values(500));
+    making.run(CHANGES);
+    for round in 0..4 {
+        let photos = (0..8).map(|number| (key(number * (round + 1)), pattern(900 + number, round as u16)));
+        making.run(&batch("", photos));
+        making.store().flush().expect("tables");
+    }
+    making.store().settle().expect("what is due is done");
+    let path = making.path.clone();
+    making.keep(name, "Values are in logs, and a REMIX counts those that are hidden.", &path);
+}
+
 /// A name, and the function that makes the store of this name.
 type Maker = (&'static str, fn(&str));
 
@@ -590,6 +604,8 @@ const STORES: &[Maker] = &[
     ("history-5", expiring_history),
     // Its manifest has version 6, and tables have values in logs.
     ("large", large),
+    // A REMIX has the bytes of hidden values.
+    ("large-order", large_order),
 ];
 
 #[test]

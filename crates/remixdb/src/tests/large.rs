@@ -229,7 +229,7 @@ pub(super) fn space_is_bounded_beside_small_values() {
         let disk = Simulated::new();
         let open = || Handle::open_unattended(disk.clone(), &sizes(memtable_bytes)).expect("it opens");
         let (mut store, mut random, mut map) = (open(), Random(seed), BTreeMap::new());
-        let (mut most, rounds) = (0, sized(1500, 10_000));
+        let (mut most, rounds) = (0, sized(1500, 4000));
         for number in 0..rounds {
             let large = u32::try_from(number % u64::from(LARGE)).expect("it is small");
             let small = if number == 0 { SMALL } else { overwrites };

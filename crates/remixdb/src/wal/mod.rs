@@ -199,7 +199,7 @@ fn write_header<D: Disk>(
     head: Head,
     sync: bool,
 ) -> Result<()> {
-    let Head { before, synced, first, is_first, has_history } = head;
+    let Head { before, synced, first, is_first, has_history, .. } = head;
     let version = if has_history { record::LOG_WITH_HISTORY } else { record::LOG };
     let last = synced << 1 | u64::from(is_first);
     let fields = [before.number, before.offset, first, last];
@@ -443,6 +443,7 @@ impl<D: Disk> Log<D> {
         let disk = &*self.device().disk;
         let first = self.last() + 1;
         let head = self.group.beyond(|log, offset, synced| Head {
+            is_old: false,
             before: End { number: log.name.number, offset },
             synced,
             first,
@@ -564,7 +565,7 @@ impl<D: Disk> Log<D> {
             lock(&self.ended).insert(old.name.number, written);
             let before = End { number: old.name.number, offset: written };
             let has_history = self.has_history;
-            let head = Head { before, synced, first: last + 1, is_first: false, has_history };
+            let head = Head { before, synced, first: last + 1, is_first: false, has_history, is_old: false };
             room = log.reserved - RESERVED_FIRST + ROOM_FIRST;
             let header = record::HEADER as u64;
             if is_named {
@@ -594,6 +595,8 @@ pub(crate) struct Head {
     pub(crate) is_first: bool,
     /// Whether its changes can be read as a stream: see [`format`].
     pub(crate) has_history: bool,
+    /// Whether it has a version that is not written any more.
+    pub(crate) is_old: bool,
 }
 
 /// The end of a log, after which another one goes on.
@@ -651,7 +654,8 @@ pub(crate) fn head<D: Disk>(disk: &D, file: &D::File, number: u64) -> Result<Opt
         return Err(disk::damaged(name, 40, "a header with a valid checksum is malformed"));
     }
     let has_history = record::has_history(version);
-    Ok(Some(Head { before: End { number: before, offset }, synced, first, is_first, has_history }))
+    let (before, is_old) = (End { number: before, offset }, !record::is_written(version));
+    Ok(Some(Head { before, synced, first, is_first, has_history, is_old }))
 }
 
 /// A log that was read.
