@@ -542,6 +542,8 @@ pub(crate) enum StoreStep {
     Get,
     /// Gets of keys that are not there.
     Miss,
+    /// Gets of 64 keys at once.
+    Many,
     /// The first pair at or after a key.
     Seek,
     /// Scans of 50.

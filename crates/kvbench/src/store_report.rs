@@ -25,10 +25,11 @@ impl Row {
 }
 
 /// Steps: the text in the report, the name in figures.
-const STEPS: [(&str, &str); 16] = [
+const STEPS: [(&str, &str); 17] = [
     ("load, settled", "load"),
     ("get, hit", "get"),
     ("get, miss", "miss"),
+    ("gets of 64, per key", "multi_get_64"),
     ("seek", "seek"),
     ("scan of 50", "scan"),
     ("full scan, per pair", "forward"),

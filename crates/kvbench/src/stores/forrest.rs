@@ -156,6 +156,11 @@ impl Reader for Handle<'_> {
         Ok(found)
     }
 
+    fn many(&mut self, keys: &[Key], see: impl FnMut(&[u8])) -> Answer<()> {
+        self.db.multi_get(keys)?.iter().flatten().map(|value| &value[..]).for_each(see);
+        Ok(())
+    }
+
     fn seek(&mut self, key: &[u8], see: impl FnOnce(&[u8], &[u8])) -> Answer<()> {
         let cursor = self.cursor.get_or_insert_with(|| self.db.cursor());
         if cursor.seek(key)?

@@ -216,6 +216,13 @@ impl Reader for Handle<'_> {
         Ok(value.map(|value| see(&value)).is_some())
     }
 
+    fn many(&mut self, keys: &[Key], mut see: impl FnMut(&[u8])) -> Answer<()> {
+        for value in self.db.multi_get(keys) {
+            value?.as_deref().map(&mut see);
+        }
+        Ok(())
+    }
+
     fn seek(&mut self, key: &[u8], see: impl FnOnce(&[u8], &[u8])) -> Answer<()> {
         let iterator = self.iterator.get_or_insert_with(|| self.db.raw_iterator());
         iterator.seek(key);

@@ -10,6 +10,7 @@ use super::store::{Answer, Fault, Reader, Settings, Store, Way};
 use crate::data::{Choice, Distribution, fold_bytes};
 use crate::job::{Durability, Figures, Job, Life, Orders, Outcome, Report, StoreStep as Step};
 use crate::{latency, usage};
+use std::array;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 const SESSION_OPS: u64 = 1024;
 /// Pairs of a scan.
 const SCAN_PAIRS: usize = 50;
+/// Keys of a get of many.
+const MANY_KEYS: usize = 64;
 /// One of this many operations inserts, the others scan.
 const INSERT_EVERY: u64 = 20;
 /// Pairs of a batch.
@@ -96,6 +99,7 @@ impl<S: Store> Arm<'_, S> {
             match step {
                 Step::Get => self.get()?,
                 Step::Miss => self.miss()?,
+                Step::Many => self.many()?,
                 Step::Seek => self.seek()?,
                 Step::Scan => self.scan()?,
                 Step::Full => self.full()?,
@@ -297,6 +301,28 @@ impl<S: Store> Arm<'_, S> {
         let make = |at| self.pairs.absent(at);
         let lap = self.read(self.probes(), make, |reader, key| Ok(!reader.get(key, |_| ())?))?;
         lap.note("miss", 1, &mut self.figures);
+        Ok(())
+    }
+
+    fn many(&mut self) -> Answer<()> {
+        let choice = self.choice(Distribution::Uniform, 8);
+        let make = |at| {
+            let number = |slot| choice.pick(at * MANY_KEYS as u64 + slot as u64);
+            let sum = |sum: u64, slot| {
+                sum.wrapping_mul(31).wrapping_add(fold_bytes(&self.pairs.value(number(slot))))
+            };
+            (array::from_fn(|slot| self.pairs.key(number(slot))), (0..MANY_KEYS).fold(0, sum))
+        };
+        let lap =
+            self.read(self.long_probes(), make, |reader, (keys, expected): &([Key; MANY_KEYS], u64)| {
+                let (mut sum, mut found) = (0u64, 0);
+                reader.many(keys, |value| {
+                    sum = sum.wrapping_mul(31).wrapping_add(fold_bytes(value));
+                    found += 1;
+                })?;
+                Ok((sum, found) == (*expected, MANY_KEYS))
+            })?;
+        lap.note("multi_get_64", MANY_KEYS as u64, &mut self.figures);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! A store that answers wrongly fails its arm, in whichever way it is wrong.
 
+use super::pairs::Key;
 use super::steps;
 use super::store::{Answer, Reader, Settings, Store, Way};
 use crate::job::{Durability, Job, Life, Orders, Outcome, StoreStep as Step, Task};
@@ -12,6 +13,7 @@ const STALE: u8 = 2;
 const SEEKS_TOO_FAR: u8 = 3;
 const FINDS_WHAT_IS_NOT_THERE: u8 = 4;
 const SCANS_FROM_ELSEWHERE: u8 = 5;
+const MIXES_MANY_UP: u8 = 6;
 
 /// An ordered map that is wrong in one way.
 struct Map<const HOW: u8>(RwLock<BTreeMap<Vec<u8>, Vec<u8>>>);
@@ -64,6 +66,12 @@ impl<const HOW: u8> Reader for &Map<HOW> {
         Ok(map.get(key).map(|value| see(value)).is_some() || HOW == FINDS_WHAT_IS_NOT_THERE)
     }
 
+    fn many(&mut self, keys: &[Key], mut see: impl FnMut(&[u8])) -> Answer<()> {
+        let mut keys = keys.to_vec();
+        keys.rotate_left(usize::from(HOW == MIXES_MANY_UP));
+        keys.iter().try_for_each(|key| self.get(key, &mut see).map(drop))
+    }
+
     fn seek(&mut self, key: &[u8], see: impl FnOnce(&[u8], &[u8])) -> Answer<()> {
         let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((key, value)) = map.range(key.to_vec()..).nth(usize::from(HOW == SEEKS_TOO_FAR)) {
@@ -107,6 +115,7 @@ fn right_answers_are_measured_and_wrong_ones_fail() {
     let Outcome::Figures(figures) = end::<HONEST>(&[
         Step::Get,
         Step::Miss,
+        Step::Many,
         Step::Seek,
         Step::Scan,
         Step::Full,
@@ -136,6 +145,7 @@ fn right_answers_are_measured_and_wrong_ones_fail() {
         end::<STALE>(&[Step::Update]),
         end::<SEEKS_TOO_FAR>(&[Step::Seek]),
         end::<FINDS_WHAT_IS_NOT_THERE>(&[Step::Miss]),
+        end::<MIXES_MANY_UP>(&[Step::Many]),
         end::<SCANS_FROM_ELSEWHERE>(&[Step::Scan]),
     ];
     for (at, end) in ends.into_iter().enumerate() {
