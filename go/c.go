@@ -224,7 +224,7 @@ func libraryFits() error {
 	return nil
 }
 
-func openStore(url, log string, options []uint64) (*handle, error) {
+func openStore(url, log string, secret []byte, options []uint64) (*handle, error) {
 	if err := libraryFits(); err != nil {
 		return nil, err
 	}
@@ -242,7 +242,8 @@ func openStore(url, log string, options []uint64) (*handle, error) {
 	}
 	numbers := (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(options)))
 	r := &registry{open: make(map[*handle]struct{})}
-	return r.opened(C.FGO_STORE, C.fgo_open(cURL, cLog, numbers, C.size_t(len(options)/2)))
+	return r.opened(C.FGO_STORE, C.fgo_open(cURL, cLog, C.bool(secret != nil), at(secret), size(secret),
+		numbers, C.size_t(len(options)/2)))
 }
 
 func (h *handle) keyspace(name string) (*handle, error) {
@@ -293,6 +294,13 @@ func (h *handle) named(what string, name string) error {
 	default:
 		return h.checked(C.fgo_drop_keyspace(h.id, cName))
 	}
+}
+
+func (h *handle) rotateKey(secret []byte) error {
+	if err := h.usable(); err != nil {
+		return err
+	}
+	return h.checked(C.fgo_rotate_key(h.id, at(secret), size(secret)))
 }
 
 // What the call named is about.
@@ -664,17 +672,18 @@ func restoreBackup(directory string, id uint64, to string, stop *int32) (Backup,
 type call C.int
 
 const (
-	callClear      = call(C.FGO_CLEAR)
-	callSync       = call(C.FGO_SYNC)
-	callVerify     = call(C.FGO_VERIFY)
-	callCompact    = call(C.FGO_COMPACT)
-	callFlush      = call(C.FGO_FLUSH)
-	callTrim       = call(C.FGO_TRIM)
-	callSettle     = call(C.FGO_SETTLE)
-	callResume     = call(C.FGO_RESUME)
-	callRefresh    = call(C.FGO_REFRESH)
-	callTxCheck    = call(C.FGO_TX_CHECK)
-	callTxRollback = call(C.FGO_TX_ROLLBACK)
+	callClear         = call(C.FGO_CLEAR)
+	callSync          = call(C.FGO_SYNC)
+	callVerify        = call(C.FGO_VERIFY)
+	callCompact       = call(C.FGO_COMPACT)
+	callFlush         = call(C.FGO_FLUSH)
+	callTrim          = call(C.FGO_TRIM)
+	callSettle        = call(C.FGO_SETTLE)
+	callResume        = call(C.FGO_RESUME)
+	callRefresh       = call(C.FGO_REFRESH)
+	callRotateDataKey = call(C.FGO_ROTATE_DATA_KEY)
+	callTxCheck       = call(C.FGO_TX_CHECK)
+	callTxRollback    = call(C.FGO_TX_ROLLBACK)
 )
 
 func (h *handle) do(what call) error {

@@ -23,7 +23,7 @@ func Open(url string, options *Options) (*DB, error) {
 	if options == nil {
 		options = &Options{}
 	}
-	h, err := openStore(url, options.LogDirectory, options.encoded())
+	h, err := openStore(url, options.LogDirectory, options.EncryptionKey, options.encoded())
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +161,17 @@ func (w *writer) do(what call) error {
 	defer runtime.KeepAlive(w)
 	return w.h.do(what)
 }
+
+// RotateKey replaces the key that opens an encrypted store by another one of 32 bytes. No data is written again. When it
+// returns, only the new key opens the store. Checkpoints and backups that were made before need the old one.
+func (db *DB) RotateKey(key []byte) error {
+	defer runtime.KeepAlive(db)
+	return db.h.rotateKey(key)
+}
+
+// RotateDataKey adds a random data key to an encrypted store. Files that are made from now on are encrypted with it;
+// older ones keep theirs until they are merged.
+func (db *DB) RotateDataKey() error { return db.do(callRotateDataKey) }
 
 // Checkpoint writes a copy of the store, as it is at one moment of this call, in a new directory, while readers and
 // writers go on. It gets its name when it is complete and durable. On the same file system both share the tables.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -438,6 +439,42 @@ func TestLargeValuesStayInTheLog(t *testing.T) {
 	found, err := db.Get(b("7"))
 	must(t, err)
 	equal(t, string(found), string(value))
+}
+
+func TestEncryptedStoresNeedTheirKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	key, other := bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{8}, 32)
+	encrypted := func(key []byte) (*DB, error) { return Open(path, &Options{EncryptionKey: key}) }
+	is(t, second(encrypted([]byte{})), ErrInvalidArgument, "32")
+	is(t, second(encrypted(key[:31])), ErrInvalidArgument, "32")
+	is(t, second(Open("memory:", &Options{EncryptionKey: key})), ErrUnsupported, "")
+	db, err := encrypted(key)
+	must(t, err)
+	must(t, db.Set(b("the treasure"), b("lies under the oak")))
+	must(t, db.RotateDataKey())
+	must(t, db.Flush())
+	is(t, db.RotateKey(nil), ErrInvalidArgument, "32")
+	must(t, db.RotateKey(other))
+	must(t, db.Close())
+	is(t, db.RotateKey(key), ErrClosed, "")
+	is(t, second(encrypted(key)), ErrInvalidArgument, "key")
+	is(t, second(Open(path, nil)), ErrInvalidArgument, "encrypted")
+	db, err = encrypted(other)
+	must(t, err)
+	value, err := db.Get(b("the treasure"))
+	must(t, err)
+	equal(t, string(value), "lies under the oak")
+	must(t, db.Close())
+	files, err := os.ReadDir(path)
+	must(t, err)
+	for _, file := range files {
+		content, err := os.ReadFile(filepath.Join(path, file.Name()))
+		must(t, err)
+		equal(t, bytes.Contains(content, b("treasure")) || bytes.Contains(content, b("oak")), false)
+	}
+	plain := open(t, filepath.Join(t.TempDir(), "plain"), nil)
+	is(t, plain.RotateKey(other), ErrInvalidArgument, "")
+	is(t, plain.RotateDataKey(), ErrInvalidArgument, "")
 }
 
 func TestStoresAreKept(t *testing.T) {

@@ -75,6 +75,10 @@ type Options struct {
 	// LargeValues is the size in bytes from which on values of a store on disk stay in the log, so that they are written
 	// once: at least 64; math.MaxUint64 for none. The store does not remember it. Default: 4,096.
 	LargeValues uint64
+	// EncryptionKey is the key of an encrypted store on disk: 32 random bytes. A new store with a key is encrypted, with
+	// its checkpoints and backups; without the key nothing can be read. Later it opens only with its key: with another
+	// one, or none, Open fails with [ErrInvalidArgument] and changes nothing. Default: the store is not encrypted.
+	EncryptionKey []byte
 	// LogDirectory is the directory of the log, usually on another device. Default: that of the store.
 	LogDirectory string
 }

@@ -55,7 +55,8 @@ static fgo_result with_value(int32_t code, forrest_value *value) {
     return r.data == NULL ? failed(FORREST_OUT_OF_SPACE, no_memory) : r;
 }
 
-fgo_result fgo_open(const char *url, const char *log, const uint64_t *options, size_t count) {
+fgo_result fgo_open(const char *url, const char *log, bool has_secret, const uint8_t *secret, size_t secret_bytes,
+                    const uint64_t *options, size_t count) {
     forrest_options *set = NULL;
     forrest_db *db = NULL;
     int32_t code = forrest_options_create(&set);
@@ -63,6 +64,8 @@ fgo_result fgo_open(const char *url, const char *log, const uint64_t *options, s
         code = forrest_options_set(set, (int32_t)options[2 * i], options[2 * i + 1]);
     if (code == FORREST_OK && log != NULL)
         code = forrest_options_set_log_directory(set, log);
+    if (code == FORREST_OK && has_secret)
+        code = forrest_options_set_encryption_key(set, secret, secret_bytes);
     if (code == FORREST_OK)
         code = forrest_open_with(url, set, &db);
     fgo_result r = with(code, (uint64_t)(uintptr_t)db);
@@ -602,6 +605,7 @@ fgo_result fgo_do(int what, uintptr_t handle) {
     case FGO_SETTLE: return result(forrest_settle(DB(handle)));
     case FGO_RESUME: return result(forrest_resume(DB(handle)));
     case FGO_REFRESH: return result(forrest_refresh(DB(handle)));
+    case FGO_ROTATE_DATA_KEY: return result(forrest_rotate_data_key(DB(handle)));
     case FGO_TX_COMMIT: return result(forrest_transaction_commit(TX(handle)));
     case FGO_TX_CHECK: return result(forrest_transaction_check(TX(handle)));
     case FGO_TX_ROLLBACK: return result(forrest_transaction_rollback(TX(handle)));
@@ -615,6 +619,10 @@ fgo_result fgo_compact_range(uintptr_t db, const uint8_t *start, size_t start_by
 
 fgo_result fgo_checkpoint(uintptr_t db, const char *path) {
     return result(forrest_checkpoint(DB(db), path));
+}
+
+fgo_result fgo_rotate_key(uintptr_t db, const uint8_t *secret, size_t secret_bytes) {
+    return result(forrest_rotate_key(DB(db), secret, secret_bytes));
 }
 
 fgo_result fgo_set_option(uintptr_t db, int32_t option, uint64_t value) {

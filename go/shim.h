@@ -31,7 +31,7 @@ typedef struct {
 
 /* The calls without arguments but the handle. */
 enum { FGO_CLEAR, FGO_SYNC, FGO_VERIFY, FGO_COMPACT, FGO_FLUSH, FGO_TRIM, FGO_SETTLE, FGO_RESUME, FGO_REFRESH,
-       FGO_TX_COMMIT, FGO_TX_CHECK, FGO_TX_ROLLBACK };
+       FGO_ROTATE_DATA_KEY, FGO_TX_COMMIT, FGO_TX_CHECK, FGO_TX_ROLLBACK };
 
 /* The kinds of handles. */
 enum { FGO_STORE, FGO_TRANSACTION, FGO_INGEST, FGO_CHANGES };
@@ -39,7 +39,8 @@ enum { FGO_STORE, FGO_TRANSACTION, FGO_INGEST, FGO_CHANGES };
 /* The changes of a batch, each a byte; see encode in batch.go. */
 enum { FGO_SET, FGO_DELETE, FGO_DELETE_RANGE, FGO_DELETE_FROM, FGO_ADD, FGO_CAS, FGO_ON };
 
-fgo_result fgo_open(const char *url, const char *log, const uint64_t *options, size_t count);
+fgo_result fgo_open(const char *url, const char *log, bool has_secret, const uint8_t *secret, size_t secret_bytes,
+                    const uint64_t *options, size_t count);
 fgo_result fgo_close(int kind, uintptr_t handle);
 fgo_result fgo_keyspace(uintptr_t db, const char *name);
 fgo_result fgo_keyspaces(uintptr_t db);
@@ -97,6 +98,7 @@ fgo_result fgo_backup_restore(const char *directory, uint64_t id, const char *to
 fgo_result fgo_do(int what, uintptr_t handle);
 fgo_result fgo_compact_range(uintptr_t db, const uint8_t *start, size_t start_bytes, const uint8_t *end, size_t end_bytes);
 fgo_result fgo_checkpoint(uintptr_t db, const char *path);
+fgo_result fgo_rotate_key(uintptr_t db, const uint8_t *secret, size_t secret_bytes);
 fgo_result fgo_set_option(uintptr_t db, int32_t option, uint64_t value);
 fgo_result fgo_set_compression(uintptr_t db, uint64_t compression);
 fgo_result fgo_stats(uintptr_t db, forrest_stats *stats);
