@@ -7,6 +7,9 @@ use std::sync::Arc;
 
 /// See the head of the file. A closure looks at the bytes.
 pub(crate) trait See<R>: Sized {
+    /// Whether it needs the bytes of a value that is elsewhere.
+    const READS: bool = true;
+
     /// Looks at a value that is in memory.
     fn here(self, bytes: &[u8]) -> R;
 
@@ -41,6 +44,8 @@ impl See<Value> for ToValue {
     }
 
     fn elsewhere(self, len: usize, read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Value> {
+        // Shared memory cannot be asked for without an abort if there is none, so other memory is, first.
+        Vec::<u8>::new().try_reserve_exact(len).map_err(room::refused)?;
         let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, len).collect();
         read(Arc::get_mut(&mut bytes).expect("nobody else has it"))?;
         Ok(Value::from(bytes))
@@ -83,6 +88,8 @@ impl See<()> for &mut ToBuffer<'_> {
 pub(crate) struct Presence;
 
 impl See<()> for &mut Presence {
+    const READS: bool = false;
+
     #[inline(always)]
     fn here(self, _bytes: &[u8]) {}
 
@@ -130,6 +137,8 @@ mod tests {
         assert!((|_: &[u8]| ()).elsewhere(5, fails).is_err());
         assert!((&mut ToBuffer(&mut Vec::new())).elsewhere(5, fails).is_err());
         let error = (|_: &[u8]| ()).elsewhere(usize::MAX, fails).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfSpace);
+        let error = ToValue.elsewhere(isize::MAX as usize, fails).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfSpace);
     }
 }

@@ -27,8 +27,10 @@ use xxhash_rust::xxh3::Xxh3;
 /// A log that is kept for values in it.
 pub(crate) struct Kept<D: Disk> {
     pub(crate) number: u64,
-    /// The length of its content in bytes.
+    /// The length of its content in bytes, as the manifest states it.
     pub(crate) bytes: u64,
+    /// The bytes of that which the file has: no more is read, however long a value claims to be.
+    there: u64,
     /// The file, or why it cannot be read.
     file: Result<D::File>,
 }
@@ -118,6 +120,11 @@ impl<D: Disk> Values<D> {
     /// # Errors
     /// `OutOfSpace` without a descriptor. If the log is missing or cannot be read, the reads of its values fail.
     pub(crate) fn open(&self, number: u64, bytes: u64) -> Result<Arc<Kept<D>>> {
+        self.open_file(number, bytes, false)
+    }
+
+    /// The same. If all of it `is_written`, the file may be shorter by damage alone.
+    fn open_file(&self, number: u64, bytes: u64, is_written: bool) -> Result<Arc<Kept<D>>> {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = open.get(&number).and_then(Weak::upgrade).filter(|kept| kept.file.is_ok()) {
             return Ok(kept);
@@ -126,7 +133,14 @@ impl<D: Disk> Values<D> {
             Err(error) if error.kind() == ErrorKind::OutOfSpace => return Err(error),
             opened => opened,
         };
-        let kept = Arc::new(Kept { number, bytes, file });
+        let mut kept = Kept { number, bytes, there: bytes, file };
+        if is_written && let Ok(file) = &kept.file {
+            match disk::len(&*self.disk, file, kept.name()) {
+                Ok(len) => kept.there = len.min(bytes),
+                Err(error) => kept.file = Err(error),
+            }
+        }
+        let kept = Arc::new(kept);
         open.retain(|_, kept| kept.strong_count() > 0);
         open.insert(number, Arc::downgrade(&kept));
         Ok(kept)
@@ -137,7 +151,7 @@ impl<D: Disk> Values<D> {
     /// # Errors
     /// As [`open`](Values::open).
     pub(crate) fn open_all(&self, logs: &BTreeMap<u64, u64>) -> Result<Arc<Logs<D>>> {
-        let open = |(&number, &bytes)| Ok((number, self.open(number, bytes)?));
+        let open = |(&number, &bytes)| Ok((number, self.open_file(number, bytes, true)?));
         Ok(Arc::new(logs.iter().map(open).collect::<Result<_>>()?))
     }
 
@@ -147,8 +161,8 @@ impl<D: Disk> Values<D> {
         let log = open.get(&pointer.place.log).and_then(Weak::upgrade);
         let log =
             log.ok_or_else(|| damaged(pointer, "the log is not kept, and a table has a value in it"))?;
-        if pointer.place.offset.checked_add(pointer.len).is_none_or(|end| end > log.bytes) {
-            let what = format_args!("a value of {} bytes, and the log has {}", pointer.len, log.bytes);
+        if pointer.place.offset.checked_add(pointer.len).is_none_or(|end| end > log.there) {
+            let what = format_args!("a value of {} bytes, and the log has {}", pointer.len, log.there);
             return Err(damaged(pointer, what));
         }
         Ok(log)
@@ -168,7 +182,10 @@ impl<D: Disk> Values<D> {
     ///
     /// # Errors
     /// `Corrupt`, `Io`; `OutOfSpace` without memory.
-    pub(crate) fn see<R>(&self, pointer: &Pointer, see: impl See<R>) -> Result<R> {
+    pub(crate) fn see<R, S: See<R>>(&self, pointer: &Pointer, see: S) -> Result<R> {
+        if !S::READS {
+            return see.elsewhere(0, |_| Ok(()));
+        }
         let (log, offset, len) = (self.log(pointer)?, pointer.place.offset, pointer.len);
         room::ask()?;
         see.elsewhere(len as usize, |bytes| {
