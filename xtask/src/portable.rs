@@ -5,7 +5,7 @@
 //! is what the loom models are for.
 
 use crate::steps::{self, Outcome, Step, Verdict};
-use crate::workspace::{self, Workspace};
+use crate::workspace::{self, SIZE_VARIABLE, Workspace};
 use crate::{Failure, no_arguments, required, setup};
 
 const TRIPLE: &str = "aarch64-unknown-linux-gnu";
@@ -103,7 +103,9 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     command
         .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
         .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", format!("{emulator} {OPTIONS} -L {SYSROOT}"))
-        // Emulation is slow, assertions are wanted: the test profile with some optimization.
+        // Emulation is slow. What a larger size adds depends on no architecture; models have numbers of their own.
+        .env(SIZE_VARIABLE, "quick")
+        // Assertions are wanted: the test profile with some optimization.
         .env("CARGO_PROFILE_TEST_OPT_LEVEL", "1")
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     for (variable, quick, full) in SEEDS {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 /// The variable with the size of tests: `quick`, the default, or `full`. `crates/forrest-testing` reads it.
-const SIZE_VARIABLE: &str = "FORREST_TESTS";
+pub(crate) const SIZE_VARIABLE: &str = "FORREST_TESTS";
 
 /// The workspace that this was called in.
 #[derive(Debug, Clone)]
