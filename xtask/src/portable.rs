@@ -55,6 +55,8 @@ const SKIPPED: &[&str] = &[
     "tests::large::a_stopped_store_is_resumed",
     "tests::large::backups_have_the_logs",
     "tests::large::checkpoints_have_the_logs",
+    "tests::merges::a_store_that_is_resumed_",
+    "tests::merges::checkpoints_and_backups_",
 ];
 
 /// Default number of seeds of each model, quick and full: fewer than without emulation.

@@ -1502,7 +1502,8 @@ int32_t forrest_add(forrest_db *db, const void *key, size_t key_bytes, int64_t d
 
 /**
  * Gives an operand to the merge operator of a keyspace, which makes a new value of it and the old one, at one instant.
- * `forrest_set_merge_operator` chooses the operator.
+ * `forrest_set_merge_operator` chooses the operator. On disk no table is read for a key that is not in memory, except
+ * where values expire or the store keeps its history: the operand is applied by reads and by merges of tables.
  *
  * `FORREST_INVALID_ARGUMENT` if the keyspace has no operator, or if it refuses the operand;
  * `FORREST_UNSUPPORTED` in the kernel; otherwise as `forrest_set`.

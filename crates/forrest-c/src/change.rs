@@ -180,7 +180,8 @@ pub unsafe extern "C" fn forrest_add(
 }
 
 /// Gives an operand to the merge operator of a keyspace, which makes a new value of it and the old one, at one instant.
-/// `forrest_set_merge_operator` chooses the operator.
+/// `forrest_set_merge_operator` chooses the operator. On disk no table is read for a key that is not in memory, except
+/// where values expire or the store keeps its history: the operand is applied by reads and by merges of tables.
 ///
 /// `FORREST_INVALID_ARGUMENT` if the keyspace has no operator, or if it refuses the operand;
 /// `FORREST_UNSUPPORTED` in the kernel; otherwise as `forrest_set`.

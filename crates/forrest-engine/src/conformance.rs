@@ -130,6 +130,11 @@ pub fn check_merges<S: Store>(store: &S, seed: u64, steps: usize, mut between: i
                 assert_eq!(found.as_deref(), Some(&value[..]), "{at}: {}", key.escape_ascii());
             }
         }
+        let (bounds, key, pairs) = (random.bounds(), random.key(), 1 + random.below(5));
+        let moves: Vec<_> = (0..random.below(6)).map(|_| random.below(6)).collect();
+        for (space, _, map) in &spaces {
+            compare(&space.view(), map, &bounds, &key, pairs, &moves, &at);
+        }
         between(store);
     }
 }

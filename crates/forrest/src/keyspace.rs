@@ -176,11 +176,18 @@ impl Keyspace {
     }
 
     /// Gives an operand to the keyspace's merge operator, which makes a new value of it and the old one, as one change.
-    /// It reads the value, as [`add`](Keyspace::add) does, and other writers wait while the operator runs.
+    /// Other writers wait while the operator runs.
+    ///
+    /// **On disk** it reads no table for a key that is not in memory: the operand is stored, and applied by reads, and
+    /// for good when the key's tables are merged. A read of such a key searches its tables one after the other. Some
+    /// merges read the old value first, as [`add`](Keyspace::add) does: where values expire
+    /// ([`set_ttl`](Keyspace::set_ttl)), in a store with [`history`](crate::Builder::history), of operands of more than
+    /// 1 KiB, and where many operands of a key wait that the operator does not combine. An operand that is stored, and
+    /// would make a value longer than the limit, is without effect.
     ///
     /// # Errors
     /// `InvalidArgument` if the keyspace has no operator, or if the operator refuses the operand or panics; `Limit` if
-    /// the new value is too long; `Unsupported` in the kernel.
+    /// the new value is too long, where it is known; `Unsupported` in the kernel.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;

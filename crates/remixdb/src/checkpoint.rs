@@ -96,6 +96,7 @@ pub(crate) fn shared<D: Disk>(
         operators,
         ttls,
         next: catalog.next,
+        has_operands: version.operated.are_stored(),
         ..ManifestState::default()
     };
     let logs: Vec<_> = version.logs.values().cloned().collect();

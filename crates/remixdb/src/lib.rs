@@ -65,6 +65,7 @@ mod limits;
 mod manifest;
 mod memory;
 mod memtable;
+mod operands;
 mod pace;
 mod page;
 mod parked;

@@ -394,6 +394,7 @@ impl Memtable {
         if wrapped::place_of(bytes).is_some() {
             self.has_placed.store(true, Ordering::Relaxed);
         }
+        // Those with operands do not expire.
         if let Some(Some(ms)) = value.expires_ms(|| 0) {
             self.expires_ms.fetch_min(ms, Ordering::Relaxed);
         }

@@ -1,15 +1,27 @@
 //! The read path of single keys: the memtables from the newest on, then the one partition that the key
-//! belongs to. The first that has the key, or a tombstone for it, decides.
+//! belongs to. The first that has the key, or a tombstone for it, decides; or if that has operands of merges, they are
+//! gathered from there to the first that has a value or a tombstone.
 
 use crate::disk::Disk;
-use crate::memtable::{Memtable, ReadAt};
+use crate::memtable::{Memtable, ReadAt, Said};
+use crate::operands::{self, base_ms};
 use crate::see::{See, ToValue};
+use crate::table::Look;
 use crate::values::Values;
 use crate::version::Version;
 use forrest_engine::{Pieces, Result, Value, Whole};
 use std::sync::Arc;
 
-/// The lookup result of the memtables: `None` if they have nothing, `Some(None)` if the key was deleted.
+/// What the newest memtable has that has a key.
+pub(crate) enum Found<R> {
+    Value(R),
+    /// The key was deleted, or has expired.
+    Nothing,
+    /// Operands, which are to be applied to what older places have.
+    Operands,
+}
+
+/// The lookup result of the memtables: `None` if they have nothing.
 #[inline]
 pub(crate) fn in_memtables<D: Disk, R>(
     version: &Version<D>,
@@ -17,10 +29,81 @@ pub(crate) fn in_memtables<D: Disk, R>(
     key: &[u8],
     read_at: ReadAt<'_>,
     mut see: impl FnMut(&[u8]) -> R,
-) -> Option<Option<R>> {
+) -> Option<Found<R>> {
     version.memtables().find_map(|memtable| {
-        memtable.get(space, key, read_at, |said| said.value(|| read_at.now_ms()).map(&mut see))
+        memtable.get(space, key, read_at, |said| match said {
+            Said::Value(bytes) => Found::Value(see(bytes)),
+            Said::Tombstone => Found::Nothing,
+            Said::Wrapped(_) => in_wrapped(said, read_at, &mut see),
+        })
     })
+}
+
+#[cold]
+fn in_wrapped<R>(said: Said<'_>, read_at: ReadAt<'_>, see: impl FnMut(&[u8]) -> R) -> Found<R> {
+    if said.has_operands() {
+        return Found::Operands;
+    }
+    said.value(|| read_at.now_ms()).map(see).map_or(Found::Nothing, Found::Value)
+}
+
+/// The value of a key that has operands in some places; `None` if it is not there.
+#[cold]
+#[inline(never)]
+pub(crate) fn gathered<D: Disk>(
+    version: &Version<D>,
+    space: u32,
+    key: &[u8],
+    read_at: ReadAt<'_>,
+) -> Result<Option<Vec<u8>>> {
+    let (mut entries, mut base) = (Vec::new(), None);
+    for memtable in version.memtables() {
+        let mut look = |said: Said<'_>| match said.has_operands() {
+            true => entries.push(said.bytes().to_vec()),
+            false => {
+                let at_ms = base_ms(&entries, || read_at.now_ms());
+                base = Some(said.value(|| at_ms).map(<[u8]>::to_vec));
+            }
+        };
+        memtable.get(space, key, read_at, &mut look);
+        if base.is_some() {
+            break;
+        }
+    }
+    let base = match (base, version.partition(space, key)) {
+        (Some(base), _) => base,
+        (None, Some(partition)) => partition.gather(key, || read_at.now_ms(), &mut entries)?,
+        (None, None) => None,
+    };
+    applied(version, space, key, base, &entries)
+}
+
+/// The value that the tables have for a key that has operands in some of them.
+#[cold]
+#[inline(never)]
+pub(crate) fn gathered_in_tables<D: Disk>(
+    version: &Version<D>,
+    space: u32,
+    key: &[u8],
+    read_at: ReadAt<'_>,
+) -> Result<Option<Vec<u8>>> {
+    let Some(partition) = version.partition(space, key) else { return Ok(None) };
+    let mut entries = Vec::new();
+    let base = partition.gather(key, || read_at.now_ms(), &mut entries)?;
+    applied(version, space, key, base, &entries)
+}
+
+fn applied<D: Disk>(
+    version: &Version<D>,
+    space: u32,
+    key: &[u8],
+    base: Option<Vec<u8>>,
+    entries: &[Vec<u8>],
+) -> Result<Option<Vec<u8>>> {
+    if entries.is_empty() {
+        return Ok(base);
+    }
+    operands::applied(&*version.operated.get(space)?, key, base.as_deref(), entries).map(Some)
 }
 
 /// Passes the value of a key to `see`; `None` if it is not there.
@@ -37,12 +120,36 @@ where
 {
     // The partition's memory is prefetched while the memtables are searched.
     let partition = version.partition(space, key).map(|partition| (partition, partition.find(key)));
-    if let Some(said) = in_memtables(version, space, key, read_at, |bytes| see.here(bytes)) {
-        return Ok(said);
+    match in_memtables(version, space, key, read_at, |bytes| see.here(bytes)) {
+        None => {}
+        Some(Found::Value(seen)) => return Ok(Some(seen)),
+        Some(Found::Nothing) => return Ok(None),
+        Some(Found::Operands) => {
+            let value = gathered(version, space, key, read_at)?;
+            return Ok(value.map(|value| see.here(&value)));
+        }
     }
-    match partition {
-        Some((partition, whereabouts)) => partition.get(whereabouts, key, || read_at.now_ms(), &mut see),
-        None => Ok(None),
+    let Some((partition, whereabouts)) = partition else { return Ok(None) };
+    let looked = partition.get(whereabouts, key, || read_at.now_ms(), &mut see)?;
+    seen(version, space, key, read_at, looked)
+}
+
+/// What was seen of the tables. Operands are gathered and applied.
+#[inline(always)]
+fn seen<D: Disk, R, F: See<R>>(
+    version: &Version<D>,
+    space: u32,
+    key: &[u8],
+    read_at: ReadAt<'_>,
+    looked: Look<R, F>,
+) -> Result<Option<R>> {
+    match looked {
+        Look::Gone => Ok(None),
+        Look::Value(seen) => Ok(Some(seen)),
+        Look::Operands(see) => {
+            let value = gathered_in_tables(version, space, key, read_at)?;
+            Ok(value.map(|value| see.here(&value)))
+        }
     }
 }
 
@@ -73,8 +180,14 @@ pub(crate) fn pieces<D: Disk>(
     read_at: ReadAt<'_>,
 ) -> Result<Option<Box<dyn Pieces>>> {
     let whole = |value: Value| Box::new(Whole::new(value)) as _;
-    if let Some(said) = in_memtables(version, space, key, read_at, |bytes| Value::from(bytes)) {
-        return Ok(said.map(whole));
+    match in_memtables(version, space, key, read_at, |bytes| Value::from(bytes)) {
+        None => {}
+        Some(Found::Value(value)) => return Ok(Some(whole(value))),
+        Some(Found::Nothing) => return Ok(None),
+        Some(Found::Operands) => {
+            let value = gathered(version, space, key, read_at)?;
+            return Ok(value.map(|value| whole(Value::from(&value[..]))));
+        }
     }
     let Some(partition) = version.partition(space, key) else { return Ok(None) };
     match partition.pointer(key)? {
@@ -116,9 +229,14 @@ pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
         }
         for ((place, key), said) in places.iter().zip(keys).zip(memories) {
             values.push(match (said, place) {
-                (Some(said), _) => said,
+                (Some(Found::Value(value)), _) => Some(value),
+                (Some(Found::Nothing), _) => None,
+                (Some(Found::Operands), _) => {
+                    gathered(version, space, key.as_ref(), read_at)?.map(|value| Value::from(&value[..]))
+                }
                 (None, Some((partition, whereabouts))) => {
-                    partition.get(*whereabouts, key.as_ref(), || read_at.now_ms(), ToValue)?
+                    let looked = partition.get(*whereabouts, key.as_ref(), || read_at.now_ms(), ToValue)?;
+                    seen(version, space, key.as_ref(), read_at, looked)?
                 }
                 (None, None) => None,
             });
@@ -136,10 +254,9 @@ pub(crate) fn in_tables<D: Disk, R>(
     read_at: ReadAt<'_>,
     see: impl See<R>,
 ) -> Result<Option<R>> {
-    match version.partition(space, key) {
-        Some(partition) => partition.get(partition.find(key), key, || read_at.now_ms(), see),
-        None => Ok(None),
-    }
+    let Some(partition) = version.partition(space, key) else { return Ok(None) };
+    let looked = partition.get(partition.find(key), key, || read_at.now_ms(), see)?;
+    seen(version, space, key, read_at, looked)
 }
 
 /// The value of a key in the tables, owned.

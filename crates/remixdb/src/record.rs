@@ -61,8 +61,9 @@ pub(crate) const LOG_WITH_HISTORY: u32 = 5;
 pub(crate) const LOG: u32 = 4;
 /// The version of a log with history without wrapped values.
 const OLD_LOG_WITH_HISTORY: u32 = 3;
-/// The version of a manifest.
-pub(crate) const MANIFEST: u32 = 6;
+/// The version of a manifest that says that there may be operands of merges, and of one that does not.
+pub(crate) const MANIFEST: u32 = 7;
+pub(crate) const MANIFEST_WITHOUT_OPERANDS: u32 = 6;
 /// The version of the description of a backup.
 pub(crate) const BACKUP: u32 = 1;
 

@@ -34,6 +34,7 @@ use crate::limits::Limits;
 use crate::manifest::{self, Manifest, ManifestState};
 use crate::memory::Memory;
 use crate::memtable::Memtable;
+use crate::operands::Operated;
 use crate::pace::Pace;
 use crate::parked::Parked;
 use crate::partition::{Partition, Shared};
@@ -220,7 +221,7 @@ fn go_on<D: Disk>(
     let first = above(&names, &state);
     let parts = Parts {
         catalog: catalog.clone(),
-        version: version(memtable, partitions, logs),
+        version: version(memtable, partitions, logs, Operated::of(&catalog, state.has_operands)),
         log: reading(disk, (name, end), &chain, builder.history)?,
         manifest: Manifest::of(disk, state.clone()),
         sequence: 0,
@@ -266,7 +267,8 @@ fn read_beside<D: Disk>(
     let Replay { memtable, immutable, catalog, sequence, end, is_ingesting, .. } = replay;
     let Found { names, name, end: last, state, hold } = found;
     let (origin, hold) = (Origin::here(), Arc::new(hold));
-    let version = Version { origin, memtable, immutable, partitions, logs, hold };
+    let operated = Arc::new(Operated::of(&catalog, state.has_operands));
+    let version = Version { origin, memtable, immutable, partitions, logs, operated, hold };
     let first = above(&names, &state);
     let (log, manifest) = (reading(disk, (name, last), &chain, false)?, Manifest::of(disk, state));
     let core = start(first, Parts { catalog, version, log, manifest, sequence, read_to: (name, end) })?;
@@ -342,6 +344,10 @@ fn take_over<D: Disk>(
     replay.catalog.choose(&state.compression);
     replay.catalog.set_ttls(&state.ttls);
     replay.catalog.set_operators(&state.operators, &core.builder.operators)?;
+    old.operated.add_all(&replay.catalog);
+    if state.has_operands {
+        old.operated.store();
+    }
     let read = replay.logs(chain).and_then(|()| found.check_newest(core.disk(), is_followed));
     if let Err(error) = read {
         // The memtables may have a part of a batch that is not visible. The next call begins with empty ones.
@@ -361,7 +367,8 @@ fn take_over<D: Disk>(
     let is_same = Arc::ptr_eq(&memtable, &old.memtable) && found.name == read_manifest;
     if !is_same || *state != *manifest.state() {
         let hold = Arc::new(found.hold);
-        let version = Version { origin: old.origin, memtable, immutable, partitions, logs, hold };
+        let (origin, operated) = (old.origin, old.operated.clone());
+        let version = Version { origin, memtable, immutable, partitions, logs, operated, hold };
         // Dropped after the lock is released, because that may close files.
         drop(old);
         let replaced = core.set_version(&mut order, version);
@@ -396,9 +403,15 @@ fn reading<D: Disk>(
 }
 
 /// The first version of a store that will be changed.
-fn version<D: Disk>(memtable: Arc<Memtable>, partitions: Partitions<D>, logs: Arc<Logs<D>>) -> Version<D> {
+fn version<D: Disk>(
+    memtable: Arc<Memtable>,
+    partitions: Partitions<D>,
+    logs: Arc<Logs<D>>,
+    operated: Operated,
+) -> Version<D> {
+    let operated = Arc::new(operated);
     let (immutable, hold) = (Vec::new(), Arc::new(Hold::default()));
-    Version { origin: Origin::here(), memtable, immutable, partitions, logs, hold }
+    Version { origin: Origin::here(), memtable, immutable, partitions, logs, operated, hold }
 }
 
 /// Creates a store.
@@ -421,7 +434,8 @@ fn create<D: Disk>(
         ..ManifestState::default()
     };
     let manifest = Manifest::create(disk, first + 1, state)?;
-    let version = version(Arc::new(Memtable::new(builder, first, 0)?), BTreeMap::new(), Arc::default());
+    let memtable = Arc::new(Memtable::new(builder, first, 0)?);
+    let version = version(memtable, BTreeMap::new(), Arc::default(), Operated::default());
     start(
         first + 2,
         Parts {

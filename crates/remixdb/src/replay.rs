@@ -5,11 +5,13 @@
 //!
 //! A replay can go on where an earlier one ended, in the same memtables, while they are read.
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Space};
+use crate::clock::Moment;
 use crate::core::Core;
 use crate::disk::{self, Disk, Name};
 use crate::manifest::ManifestState;
-use crate::memtable::{self, Memtable};
+use crate::memtable::{self, Memtable, ReadAt};
+use crate::operands;
 use crate::ranges::FRAGMENTS_MOST;
 use crate::readers::Numbers;
 use crate::record;
@@ -205,6 +207,9 @@ impl<'c, D: Disk> Replay<'c, D> {
                     let wrapped = Wrapped { expires_ms: None, content: value };
                     self.set_value(name, (space, key), sequence, (Entry::Value(value), wrapped), end)?
                 }
+                Change::Wrapped { space, key, bytes } if wrapped::operands(bytes).is_some() => {
+                    self.merge(name, (space, key), sequence, bytes)?
+                }
                 Change::Wrapped { space, key, bytes } => {
                     let wrapped = Wrapped::read(bytes);
                     let wrapped = wrapped.ok_or_else(|| senseless(&format!("has {}", wrapped::FLAW)))?;
@@ -252,6 +257,33 @@ impl<'c, D: Disk> Replay<'c, D> {
             return self.set(name, space, key, sequence, Entry::Wrapped(&placed));
         }
         self.set(name, space, key, sequence, entry)
+    }
+
+    /// Takes operands: joins them with what the memtable has.
+    fn merge(&mut self, name: Name, (space, key): (u32, &[u8]), sequence: u64, bytes: &[u8]) -> Result<()> {
+        self.check(name, space, key, sequence)?;
+        self.make_room(name, memtable::cost(key.len(), bytes.len()))?;
+        let of_space = |one: &&Arc<Space>| one.id == space;
+        let operator =
+            self.catalog.spaces.values().find(of_space).and_then(|space| space.operator().cloned());
+        let Some(operator) = operator else {
+            let what = format!("change {sequence} merges in a keyspace that has no operator");
+            return Err(disk::damaged(name, 0, what));
+        };
+        let newest = Moment { sequence, ms: 0 };
+        let join = |said: Entry<'_>| -> Result<(bool, Vec<u8>)> {
+            if said.has_operands() {
+                return Ok((true, operands::joined(&*operator, key, said.bytes(), bytes)?));
+            }
+            // One that expires had done so.
+            let old = said.value(|| u64::MAX);
+            Ok((false, operands::applied(&*operator, key, old, &[bytes.to_vec()])?))
+        };
+        match self.memtable.get(space, key, ReadAt::Past(&newest), join).transpose()? {
+            None => self.set(name, space, key, sequence, Entry::Wrapped(bytes)),
+            Some((true, joined)) => self.set(name, space, key, sequence, Entry::Wrapped(&joined)),
+            Some((false, value)) => self.set(name, space, key, sequence, Entry::Value(&value)),
+        }
     }
 
     fn set(&mut self, name: Name, space: u32, key: &[u8], sequence: u64, value: Entry<'_>) -> Result<()> {

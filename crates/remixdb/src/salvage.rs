@@ -26,6 +26,9 @@
 //! A record after damage is recognized by its checksum, which is made for its place in its file. A table does not state
 //! its keyspace. So nothing can be copied without a manifest, and tables that it does not name are left out.
 //!
+//! Operands of merges are applied to what was copied by then. If that is not certain, because something was lost or
+//! the operator is not known, the key stays as it is, and is reported.
+//!
 //! As in the recovery of a store, changes after the last sync that is known of are not distinguished from a torn write.
 //!
 //! Nobody may change the store meanwhile: beside a writer, files that are replaced would look like losses. So the
@@ -37,6 +40,7 @@ use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::{self, Disk, Kind, Name, Real, Sealed, Unfinished};
 use crate::manifest::{self, Files, ManifestState, Salvaged as Manifest};
+use crate::operands;
 use crate::record;
 use crate::table::{self, Table, TableCursor};
 use crate::values::{Kept, Values};
@@ -44,6 +48,7 @@ use crate::wal::{self, Change, Head, Tail};
 use crate::wrapped::{self, Wrapped};
 use forrest_engine::Expires;
 use forrest_engine::bounds::successor;
+use forrest_engine::merge::{Operators, SharedOperator};
 use forrest_engine::{
     DEFAULT_KEYSPACE, Direction, Durability, EncryptionKey, Error, ErrorKind, MAX_KEY_BYTES, Op, Options,
     Pages, Result, View as _,
@@ -166,6 +171,7 @@ pub(crate) fn copy<D: Disk>(
         values,
         kept: state.logs.keys().copied().collect(),
         spaces: BTreeMap::new(),
+        operators: BTreeMap::new(),
         batch: Batch { store, ops: Vec::new(), bytes: 0 },
         is_guessed: damage.is_some(),
         names: state.keyspaces.values().cloned().collect(),
@@ -266,6 +272,8 @@ struct Salvage<'s, D: Disk> {
     /// The keyspaces of the new store, by their identifiers in the old one.
     spaces: BTreeMap<u32, Arc<Space>>,
     batch: Batch<D>,
+    /// The merge operators that are known of keyspaces of the new store, by their identifiers there.
+    operators: BTreeMap<u32, SharedOperator>,
     /// Whether the manifest is damaged.
     is_guessed: bool,
     /// The keyspaces that the manifest names.
@@ -285,8 +293,11 @@ impl<D: Disk> Salvage<'_, D> {
                 self.batch.store.choose_compression(&space, method)?;
             }
             if let Some(name) = state.operators.get(&id) {
-                // What is stored are values. The operator need not be known here.
+                // Values need no operator here. Operands do.
                 self.batch.store.record_operator(&space, name, None)?;
+                if let Ok(operator) = Operators::default().get(&space.name, name) {
+                    self.operators.insert(space.id, operator.clone());
+                }
             }
             self.spaces.insert(id, space);
         }
@@ -457,6 +468,17 @@ impl<D: Disk> Salvage<'_, D> {
                 ordinal += 1;
                 continue;
             }
+            if kind == table::Kind::Wrapped
+                && let Ok(Some(operands)) = cursor.operands(ordinal)
+            {
+                self.lose_gap(space, table.name(), gap.take(), Bound::Excluded(&key));
+                if *key >= *low && end.is_none_or(|end| *key < *end) {
+                    self.merge(space, &key, &operands, table.name(), true)?;
+                }
+                last = Some(std::mem::take(&mut key));
+                ordinal += 1;
+                continue;
+            }
             let read = match kind {
                 table::Kind::Tombstone => Ok(Op::Delete { key: &key[..] }),
                 table::Kind::Value => cursor
@@ -487,6 +509,37 @@ impl<D: Disk> Salvage<'_, D> {
             }
         }
         self.lose_gap(space, table.name(), gap, Bound::Included(table.greatest()));
+        Ok(())
+    }
+
+    /// Applies operands to what was salvaged of a key so far. If something was lost by then, or the changes before
+    /// these are not all known, the key stays as it is.
+    fn merge(
+        &mut self,
+        space: &Arc<Space>,
+        key: &[u8],
+        operands: &[u8],
+        file: Name,
+        is_certain: bool,
+    ) -> Result<()> {
+        let is_certain =
+            is_certain && !self.is_guessed && self.lost.is_empty() && self.lost_anywhere.is_empty();
+        let what = match (self.operators.get(&space.id).cloned(), is_certain) {
+            (Some(operator), true) => {
+                self.batch.write()?;
+                let old = self.batch.store.view(space).get(key)?;
+                let entries = [operands.to_vec()];
+                let value = operands::applied(&*operator, key, old.as_deref(), &entries);
+                match value {
+                    Ok(value) => return self.batch.add(space, Op::Set { key, value: &value }),
+                    Err(error) => error.message().to_string(),
+                }
+            }
+            (_, false) => "of what it is to change, something may be lost".to_string(),
+            (None, true) => "its merge operator is none of those of every build".to_string(),
+        };
+        let range = (Bound::Included(key.to_vec()), Bound::Included(key.to_vec()));
+        self.lose(space, range, file, format!("a merge is not applied: {what}"));
         Ok(())
     }
 
@@ -652,7 +705,7 @@ impl<D: Disk> Salvage<'_, D> {
                 }
                 sequence = sequence.map(|last| last + 1);
                 if sequence.is_none_or(|number| number > state.covered) {
-                    self.change(change, state, log.name)?;
+                    self.change(change, state, log.name, sequence.is_some())?;
                 }
             }
             if !is_after {
@@ -663,8 +716,17 @@ impl<D: Disk> Salvage<'_, D> {
         Ok(before)
     }
 
-    fn change(&mut self, change: Change<'_>, state: &ManifestState, log: Name) -> Result<()> {
+    /// Makes a change. If it `is_next`, no change before it is missing.
+    fn change(&mut self, change: Change<'_>, state: &ManifestState, log: Name, is_next: bool) -> Result<()> {
         let (id, keys, op) = match change {
+            Change::Wrapped { space, key, bytes } if wrapped::operands(bytes).is_some() => {
+                if key.len() > MAX_KEY_BYTES {
+                    return Err(disk::damaged(log, 0, format!("a merge with a key of {} bytes", key.len())));
+                }
+                // A keyspace without a name has no operator either. One that is not there was dropped later.
+                let Some(space) = self.spaces.get(&space).cloned() else { return Ok(()) };
+                return self.merge(&space, key, bytes, log, is_next);
+            }
             Change::Put { space, key, value } => (space, [key, key], Op::Set { key, value }),
             Change::Wrapped { space, key, bytes } => {
                 let damaged = || disk::damaged(log, 0, wrapped::FLAW);

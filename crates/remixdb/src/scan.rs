@@ -18,6 +18,7 @@ use crate::gaps::{Changes, Gaps, Jump};
 use crate::memtable::{Memtable, ReadAt, Said};
 use crate::partition::{self, Partition, PartitionCursor};
 use crate::ranges::Ranges;
+use crate::read;
 use crate::see::See;
 use crate::version::Version;
 use crate::wrapped::Entry;
@@ -49,7 +50,15 @@ pub(crate) fn count_passed(_entries: u64) {
 /// The value of a pair, in place.
 pub(crate) enum Shown<'a, D: Disk> {
     Memory(&'a [u8]),
-    Table(partition::Pair<'a, D>),
+    /// That of a key in tables.
+    Table(partition::Pair<'a, D>, &'a [u8], &'a Source<'a, D>),
+}
+
+/// What is scanned, for keys that have operands.
+pub(crate) struct Source<'a, D: Disk> {
+    version: &'a Version<D>,
+    space: u32,
+    read_at: ReadAt<'a>,
 }
 
 impl<D: Disk> Shown<'_, D> {
@@ -64,8 +73,30 @@ impl<D: Disk> Shown<'_, D> {
     pub(crate) fn seen<R>(self, see: impl See<R>) -> Result<R> {
         match self {
             Shown::Memory(bytes) => Ok(see.here(bytes)),
-            Shown::Table(pair) => pair.seen(see),
+            Shown::Table(pair, key, source) => match pair.seen(see)? {
+                Ok(seen) => Ok(seen),
+                Err(see) => source.gathered(key).map(|value| see.here(&value)),
+            },
         }
+    }
+}
+
+impl<D: Disk> Source<'_, D> {
+    /// The value of a key that has operands in a memtable; none if it was deleted meanwhile. For keys only, its value
+    /// does not matter, and is not read.
+    #[cold]
+    fn merged(&self, key: &[u8], keys_only: bool) -> Result<Option<Vec<u8>>> {
+        match keys_only {
+            true => Ok(Some(Vec::new())),
+            false => read::gathered(self.version, self.space, key, self.read_at),
+        }
+    }
+
+    /// The value of a key that has operands in tables.
+    #[cold]
+    fn gathered(&self, key: &[u8]) -> Result<Vec<u8>> {
+        let value = read::gathered_in_tables(self.version, self.space, key, self.read_at)?;
+        Ok(value.expect("operands make a value"))
     }
 }
 
@@ -446,7 +477,9 @@ impl<D: Disk> Scan<D> {
         let Some((first, key)) = first_of(memories, direction) else { return Ok(0) };
         let is_dead = match memories[first].said(read_at) {
             Some(Entry::Tombstone) => true,
-            Some(entry @ Entry::Wrapped(_)) => entry.value(|| read_at.now_ms()).is_none(),
+            Some(entry @ Entry::Wrapped(_)) if !entry.has_operands() => {
+                entry.value(|| read_at.now_ms()).is_none()
+            }
             _ => false,
         };
         if is_beyond(key, end, direction) || !is_dead {
@@ -585,6 +618,7 @@ impl<D: Disk> Scan<D> {
         let Scan { version, space, memories, tables, shown, has_ranges, .. } = self;
         let partitions = version.partitions(*space);
         let direction = tables.direction;
+        let source = &Source { version, space: *space, read_at };
         'all: loop {
             match std::mem::replace(shown, Last::Nobody) {
                 Last::Nobody => {}
@@ -601,13 +635,13 @@ impl<D: Disk> Scan<D> {
             }
             let next = first_of(memories, direction);
             let Some((first, key)) = next.filter(|(_, key)| !is_beyond(key, end, direction)) else {
-                if *has_ranges && show_one(tables, partitions, read_at, end, shown, see)? {
+                if *has_ranges && show_one(tables, partitions, source, end, shown, see)? {
                     continue;
                 }
                 if *has_ranges {
                     return Ok(None);
                 }
-                scan_tables(tables, partitions, read_at, end, shown, see)?;
+                scan_tables(tables, partitions, source, end, shown, see)?;
                 return Ok(None);
             };
             // The pairs of the tables before it.
@@ -621,7 +655,7 @@ impl<D: Disk> Scan<D> {
                     break order;
                 }
                 dead = 0;
-                if show(cursor, see)?.is_break() {
+                if show(cursor, source, see)?.is_break() {
                     *shown = Last::Tables;
                     return Ok(None);
                 }
@@ -632,7 +666,15 @@ impl<D: Disk> Scan<D> {
             };
             *shown = Last::Memory { first, tables: order.is_eq() };
             let Some(said) = memories[first].said(read_at) else { continue };
-            match said.value(|| read_at.now_ms()) {
+            let gathered;
+            let value = match said {
+                said if said.has_operands() => {
+                    gathered = source.merged(key, tables.keys_only)?;
+                    gathered.as_deref()
+                }
+                said => said.value(|| read_at.now_ms()),
+            };
+            match value {
                 Some(value) => {
                     dead = 0;
                     if see(key, Shown::Memory(value))?.is_break() {
@@ -827,16 +869,17 @@ fn first_of(memories: &[Memory], direction: Direction) -> Option<(usize, &[u8])>
 #[inline]
 fn show<D: Disk>(
     cursor: &mut PartitionCursor<D>,
+    source: &Source<'_, D>,
     see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
 ) -> Result<ControlFlow<()>> {
-    cursor.show(|key, pair| see(key, Shown::Table(pair)))
+    cursor.show(|key, pair| see(key, Shown::Table(pair, key, source)))
 }
 
 /// Shows the next pair of the tables, and moves on; false if there is none in the range, or `see` breaks.
 fn show_one<D: Disk>(
     tables: &mut Tables<D>,
     partitions: &[Arc<Partition<D>>],
-    read_at: ReadAt<'_>,
+    source: &Source<'_, D>,
     end: Bound<&[u8]>,
     shown: &mut Last,
     see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
@@ -849,11 +892,11 @@ fn show_one<D: Disk>(
     if is_beyond(cursor.key(), end, direction) {
         return Ok(false);
     }
-    if show(cursor, see)?.is_break() {
+    if show(cursor, source, see)?.is_break() {
         *shown = Last::Tables;
         return Ok(false);
     }
-    tables.advance(partitions, read_at)?;
+    tables.advance(partitions, source.read_at)?;
     Ok(true)
 }
 
@@ -862,7 +905,7 @@ fn show_one<D: Disk>(
 fn scan_tables<D: Disk>(
     tables: &mut Tables<D>,
     partitions: &[Arc<Partition<D>>],
-    read_at: ReadAt<'_>,
+    source: &Source<'_, D>,
     end: Bound<&[u8]>,
     shown: &mut Last,
     see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
@@ -872,11 +915,11 @@ fn scan_tables<D: Disk>(
         if is_beyond(cursor.key(), end, direction) {
             return Ok(());
         }
-        if show(cursor, see)?.is_break() {
+        if show(cursor, source, see)?.is_break() {
             *shown = Last::Tables;
             return Ok(());
         }
-        tables.advance(partitions, read_at)?;
+        tables.advance(partitions, source.read_at)?;
     }
     tables.check(partitions, None, end)
 }

@@ -266,6 +266,7 @@ impl<D: Disk> Stream<D> {
             Change::Put { space, key, value } => {
                 (space, What::Set { key: key.to_vec(), value: value.to_vec() })
             }
+            // A store with history stores no operands: a merge reads, and what is noted is the value.
             Change::Wrapped { space, key, bytes } => {
                 let Some(Wrapped { expires_ms, content }) = Wrapped::read(bytes) else {
                     return Err(disk::damaged(name, place.end, wrapped::FLAW));

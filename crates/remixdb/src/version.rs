@@ -5,6 +5,7 @@
 
 use crate::disk::{Disk, Hold};
 use crate::memtable::Memtable;
+use crate::operands::Operated;
 use crate::partition::Partition;
 use crate::values::Logs;
 use forrest_machine::origin::Origin;
@@ -27,6 +28,8 @@ pub(crate) struct Version<D: Disk> {
     pub(crate) partitions: Partitions<D>,
     /// The logs that have values of the partitions.
     pub(crate) logs: Arc<Logs<D>>,
+    /// The operators that apply operands.
+    pub(crate) operated: Arc<Operated>,
     /// Keeps their files, if another process may change the store.
     pub(crate) hold: Arc<Hold>,
 }
@@ -37,8 +40,15 @@ impl<D: Disk> Drop for Version<D> {
             // The rest belongs to the parent process, which may still read it.
             let (immutable, partitions) =
                 (std::mem::take(&mut self.immutable), std::mem::take(&mut self.partitions));
-            let logs = self.logs.clone();
-            std::mem::forget((self.memtable.clone(), immutable, partitions, logs, self.hold.clone()));
+            let (logs, operated) = (self.logs.clone(), self.operated.clone());
+            std::mem::forget((
+                self.memtable.clone(),
+                immutable,
+                partitions,
+                logs,
+                operated,
+                self.hold.clone(),
+            ));
         }
     }
 }
@@ -102,7 +112,7 @@ impl<D: Disk> Version<D> {
         immutable: Vec<Arc<Memtable>>,
         partitions: Partitions<D>,
     ) -> Version<D> {
-        let (logs, hold) = (self.logs.clone(), self.hold.clone());
-        Version { origin: self.origin, memtable, immutable, partitions, logs, hold }
+        let (logs, hold, operated) = (self.logs.clone(), self.hold.clone(), self.operated.clone());
+        Version { origin: self.origin, memtable, immutable, partitions, logs, operated, hold }
     }
 }

@@ -4,6 +4,9 @@
 //! wrapped value   flags, 1 byte
 //!                 by the flags, in this order:
 //!   1 expiry      8 bytes, little endian: the milliseconds since 1970 from which on the value is not there; not 0
+//!   2 operands    in place of the content, and without other flags: the operands of merges that are to be applied to
+//!                 what older places have, from the first on: for each its length, as a number of
+//!                 [`codec`](crate::codec), and it. There is at least one
 //!   8 place       the number of a log, 8, and the offset there, 8: the content is also there. In memtables only
 //!   4 elsewhere   in place of the content, in tables only: the number of a log, the offset in it and the length of the
 //!                 content there, as numbers of [`codec`](crate::codec); then a checksum of the content, 8 bytes, which
@@ -11,8 +14,8 @@
 //!                 content, to the end
 //! ```
 //!
-//! The flag 2 (operands of a merge) is reserved. A wrapped value with this or other flags is damage: a version that
-//! writes them marks the files that have them.
+//! A wrapped value with other flags is damage: a version that writes them marks the files that have them. A store whose
+//! logs or tables may have operands says so in its manifest.
 //!
 //! For example, `xyz` until 1,000 ms after the beginning of 1970:
 //!
@@ -26,10 +29,16 @@
 //! 04 07 82 01 80 20 (8 bytes)
 //! ```
 //!
+//! and two operands, `+1` and `x`:
+//!
+//! ```text
+//! 02 02 2B 31 01 78
+//! ```
+//!
 //! Where entries are carried, from the log to the tables, nothing looks into wrapped values. What one means is decided
 //! where it is read, and where tables are merged: at a time from its expiry on, it is as if its key was deleted.
 
-use crate::codec::{Parts, put_number};
+use crate::codec::{Parts, put_bytes, put_number};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed as xxh3};
 
 /// Maximum number of bytes of a header that a log or a table has before a content.
@@ -41,6 +50,7 @@ pub(crate) const POINTER_BYTES: usize = 24;
 const PLACE_BYTES: usize = 16;
 
 const EXPIRES: u8 = 1;
+const OPERANDS: u8 = 2;
 const ELSEWHERE: u8 = 4;
 const PLACED: u8 = 8;
 
@@ -92,7 +102,14 @@ impl<'v> Entry<'v> {
         }
     }
 
-    /// The value that a reader at a time sees, if any. REQUIRES: a wrapped value was checked, as all in memory are.
+    /// Whether it has operands, which are to be applied to what older places have.
+    #[inline]
+    pub(crate) fn has_operands(&self) -> bool {
+        matches!(self, Entry::Wrapped(bytes) if has_operands(bytes))
+    }
+
+    /// The value that a reader at a time sees, if any. REQUIRES: a wrapped value was checked, as all in memory are, and
+    /// has no operands.
     #[inline]
     pub(crate) fn value(self, now_ms: impl FnOnce() -> u64) -> Option<&'v [u8]> {
         match self {
@@ -102,11 +119,14 @@ impl<'v> Entry<'v> {
         }
     }
 
-    /// When the value that a reader at a time sees expires; `None` if it sees none. REQUIRES: as [`Entry::value`].
+    /// When the value that a reader at a time sees expires; `None` if it sees none. REQUIRES: a wrapped value was
+    /// checked.
     pub(crate) fn expires_ms(self, now_ms: impl FnOnce() -> u64) -> Option<Option<u64>> {
         match self {
             Entry::Value(_) => Some(None),
             Entry::Tombstone => None,
+            // They are applied where nothing expires.
+            Entry::Wrapped(bytes) if has_operands(bytes) => Some(None),
             Entry::Wrapped(bytes) => {
                 let wrapped = checked(bytes);
                 (!wrapped.has_expired(now_ms())).then_some(wrapped.expires_ms)
@@ -114,10 +134,12 @@ impl<'v> Entry<'v> {
         }
     }
 
-    /// The same entry, or a tombstone if it has expired. REQUIRES: as [`Entry::value`].
+    /// The same entry, or a tombstone if it has expired. REQUIRES: a wrapped value was checked.
     pub(crate) fn at(self, now_ms: impl FnOnce() -> u64) -> Entry<'v> {
         match self {
-            Entry::Wrapped(bytes) if checked(bytes).has_expired(now_ms()) => Entry::Tombstone,
+            Entry::Wrapped(bytes) if !has_operands(bytes) && checked(bytes).has_expired(now_ms()) => {
+                Entry::Tombstone
+            }
             entry => entry,
         }
     }
@@ -202,16 +224,42 @@ impl Pointer {
     }
 }
 
+/// Whether a wrapped value has operands.
+pub(crate) fn has_operands(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&OPERANDS)
+}
+
+/// The operands of a wrapped value, from the first on; `None` if it has none, or is damaged.
+pub(crate) fn operands(bytes: &[u8]) -> Option<Vec<&[u8]>> {
+    let (&OPERANDS, rest) = bytes.split_first()? else { return None };
+    let (mut parts, mut all) = (Parts(rest), Vec::new());
+    while !parts.is_empty() {
+        all.push(parts.bytes()?);
+    }
+    (!all.is_empty()).then_some(all)
+}
+
+/// The bytes of a wrapped value that has operands.
+pub(crate) fn of_operands<'o>(operands: impl IntoIterator<Item = &'o [u8]>) -> Vec<u8> {
+    let mut out = vec![OPERANDS];
+    operands.into_iter().for_each(|operand| put_bytes(&mut out, operand));
+    out
+}
+
 /// A wrapped value of a table, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InTable<'v> {
     Here(Wrapped<'v>),
+    Operands,
     Elsewhere { expires_ms: Option<u64>, pointer: Pointer },
 }
 
 impl<'v> InTable<'v> {
     /// `None` if these bytes are damaged.
     pub(crate) fn read(bytes: &'v [u8]) -> Option<InTable<'v>> {
+        if has_operands(bytes) {
+            return operands(bytes).map(|_| InTable::Operands);
+        }
         let (flags, expires_ms, rest) = head(bytes, EXPIRES | ELSEWHERE)?;
         if flags & ELSEWHERE == 0 {
             return Some(InTable::Here(Wrapped { expires_ms, content: rest }));
@@ -223,6 +271,7 @@ impl<'v> InTable<'v> {
     pub(crate) fn expires_ms(&self) -> Option<u64> {
         match self {
             InTable::Here(wrapped) => wrapped.expires_ms,
+            InTable::Operands => None,
             InTable::Elsewhere { expires_ms, .. } => *expires_ms,
         }
     }
@@ -330,6 +379,21 @@ mod tests {
         }
         for bytes in [&[2][..], &[4, 7, 2, 3], &[4, 7, 2, 3, 0, 0, 0, 0, 0, 0, 0], &[8; 40], &[5, 0, 0]] {
             assert_eq!(InTable::read(bytes), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn operands_are_what_the_example_says() {
+        let bytes = [2, 2, b'+', b'1', 1, b'x'];
+        assert_eq!(of_operands([&b"+1"[..], b"x"]), bytes);
+        assert_eq!(operands(&bytes), Some(vec![&b"+1"[..], b"x"]));
+        assert_eq!(InTable::read(&bytes), Some(InTable::Operands));
+        let entry = Entry::Wrapped(&bytes);
+        assert!(entry.has_operands() && !Entry::Value(&bytes).has_operands());
+        assert_eq!((entry.at(|| 9), entry.expires_ms(|| 9)), (entry, Some(None)));
+        assert_eq!((Wrapped::read(&bytes), place_of(&bytes)), (None, None));
+        for bytes in [&[2][..], &[2, 1], &[2, 2, 7], &[3, 1, 7], &[6, 1, 7]] {
+            assert_eq!((operands(bytes), InTable::read(bytes)), (None, None), "{bytes:?}");
         }
     }
 

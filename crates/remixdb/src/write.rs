@@ -18,9 +18,10 @@ use crate::catalog::{Catalog, Space};
 use crate::core::{Core, Order};
 use crate::disk::Disk;
 use crate::memtable::{self, Memtable, ReadAt, Unapplied, VALUE_MAX};
+use crate::operands;
 use crate::partition::Partition;
 use crate::ranges::{FRAGMENTS_ANYHOW, FRAGMENTS_MOST};
-use crate::read;
+use crate::read::{self, Found};
 use crate::scan;
 use crate::see::ToValue;
 use crate::version::Version;
@@ -29,7 +30,7 @@ use crate::wanted::Wanted;
 use crate::wrapped::{self, Entry, HEADER_MOST, Kind, PLACED_HEADER_MOST, Place, Wrapped};
 use forrest_base::lock;
 use forrest_engine::Value;
-use forrest_engine::merge;
+use forrest_engine::merge::{self, MergeOperator, SharedOperator};
 use forrest_engine::spans::{self, Spans};
 use forrest_engine::{Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES};
 use forrest_engine::{Effect, Expires, Op, Outcome, Swap, Written};
@@ -100,6 +101,12 @@ impl Decided<'_> {
         matches!(self, Decided::Range { .. })
     }
 
+    /// Whether it is a merge that is not applied yet.
+    #[inline]
+    fn has_operands(&self) -> bool {
+        matches!(self, Decided::Key { new: New(Kind::Wrapped, bytes), .. } if wrapped::has_operands(bytes))
+    }
+
     fn deletes(&self) -> bool {
         match self {
             Decided::Key { new, .. } => new.0 == Kind::Tombstone,
@@ -115,7 +122,7 @@ impl Decided<'_> {
                 // The expiry does not count.
                 let header = if new.0 == Kind::Wrapped { HEADER_MOST } else { 0 };
                 let len = new.1.len().saturating_sub(header);
-                len >= least && len <= VALUE_MAX - PLACED_HEADER_MOST
+                !new.entry().has_operands() && len >= least && len <= VALUE_MAX - PLACED_HEADER_MOST
             }
             Decided::Range { .. } => false,
         }
@@ -160,7 +167,8 @@ pub(crate) fn log_bytes_of(key: &[u8], value: &[u8]) -> u64 {
     (key.len() + value.len() + CHANGE_ABOUT) as u64
 }
 
-/// What memtables get of those decided changes whose values stay in the log, by their positions.
+/// What memtables get of decided changes if that is not what is logged, by their positions: of those whose values stay
+/// in the log, and of operands for keys that the memtable has operands of.
 #[derive(Default)]
 struct InLog(Vec<(usize, Vec<u8>)>);
 
@@ -280,6 +288,11 @@ impl<D: Disk> Core<D> {
         check_value(&op)?;
         self.check_here()?;
         let key = op.key();
+        if let (Op::Merge { operand, .. }, Some(operator)) = (op, space.operator())
+            && let Some(outcome) = self.merge_unread(space, operator, (key, operand))?
+        {
+            return Ok(outcome);
+        }
         // Taken before the lock: what tables have for a key is valid until the tables are replaced. And
         // dropped after the lock, because that may close files.
         let before = reads(&op).then(|| self.version());
@@ -294,7 +307,9 @@ impl<D: Disk> Core<D> {
             Some((before, in_tables)) => {
                 let now = &order.version;
                 match read::in_memtables(now, space.id, key, self.newest(), |bytes| Value::from(bytes)) {
-                    Some(said) => said,
+                    Some(Found::Value(value)) => Some(value),
+                    Some(Found::Nothing) => None,
+                    Some(Found::Operands) => read::get(now, space.id, key, self.newest(), ToValue)?,
                     // A value that was there may have expired since.
                     None if same_partition(before, now, space.id, key)
                         && !(may_expire(now, space.id, key) && matches!(in_tables, Ok(Some(_)))) =>
@@ -320,6 +335,106 @@ impl<D: Disk> Core<D> {
         Ok(outcome)
     }
 
+    /// Makes a merge without reading tables; `None` if it has to read what they have for the key.
+    fn merge_unread(
+        &self,
+        space: &Arc<Space>,
+        operator: &SharedOperator,
+        (key, operand): (&[u8], &[u8]),
+    ) -> Result<Option<Outcome>> {
+        let op = Op::Merge { key, operand };
+        merge::check(&**operator, &op)?;
+        let may_store = self.may_store_operand(&self.version().clone(), space, (key, operand))?;
+        let mut order = self.admit(false)?;
+        space.check()?;
+        let found =
+            read::in_memtables(&order.version, space.id, key, self.newest(), |bytes| Value::from(bytes));
+        let old = match found {
+            Some(Found::Value(old)) => Some(old),
+            Some(Found::Nothing) => None,
+            None | Some(Found::Operands) => {
+                if !may_store || !self.takes_operand(&order.version, space, operator, (key, operand))? {
+                    return Ok(None);
+                }
+                let new = New(Kind::Wrapped, Cow::Owned(wrapped::of_operands([operand])));
+                let decided = Decided::Key { space: space.id, key: Cow::Borrowed(key), new };
+                let recorded = self.record(&mut order, &[decided])?;
+                drop(order);
+                self.commit(recorded, self.durability())?;
+                return Ok(Some(Outcome::Merged));
+            }
+        };
+        let (effect, outcome) = merge::resolve(Some(operator), &op, old.as_deref(), VALUE_MAX)?;
+        let mut new = new_value(effect).expect("a merge makes a value");
+        if let Some(expires) = expires(space, &op) {
+            new = self.until(expires, new)?;
+        }
+        let decided = Decided::Key { space: space.id, key: Cow::Borrowed(key), new };
+        let recorded = self.record(&mut order, &[decided])?;
+        drop(order);
+        self.commit(recorded, self.durability())?;
+        Ok(Some(outcome))
+    }
+
+    /// Whether an operand for a key may be stored, if no memtable has the key. It may not where values expire, because
+    /// it would have to be known whether they were there when it came; nor in a store that keeps its changes, which are
+    /// to have values; nor if the operator fails. The manifest says that there are operands then.
+    fn may_store_operand(
+        &self,
+        version: &Version<D>,
+        space: &Space,
+        (key, operand): (&[u8], &[u8]),
+    ) -> Result<bool> {
+        let Some(operator) = space.operator() else { return Ok(false) };
+        let may = self.history.is_none()
+            && version.operated.has(space.id)
+            && space.ttl_ms().is_none()
+            && operand.len() <= operands::BYTES_MAX / 4
+            && version.partition(space.id, key).is_some_and(|partition| partition.takes_operands())
+            && self.check_writable().is_ok();
+        if !may {
+            return Ok(false);
+        }
+        // What panics now does so before anything is stored.
+        merge::merged(&**operator, key, None, [operand], VALUE_MAX)?;
+        self.may_store_operands()
+    }
+
+    /// Whether the memtable takes an operand for a key. REQUIRES: no memtable has it, or the newest that does has
+    /// operands.
+    fn takes_operand(
+        &self,
+        version: &Version<D>,
+        space: &Space,
+        operator: &SharedOperator,
+        (key, operand): (&[u8], &[u8]),
+    ) -> Result<bool> {
+        // It may have been replaced meanwhile, or got a time to live.
+        let takes = space.ttl_ms().is_none()
+            && version.partition(space.id, key).is_some_and(|partition| partition.takes_operands());
+        if !takes {
+            return Ok(false);
+        }
+        let new = wrapped::of_operands([operand]);
+        let joined = joined(&version.memtable, space.id, &**operator, key, &new, self.newest())?;
+        Ok(operands::fits(joined.as_deref().unwrap_or(&new)))
+    }
+
+    /// Joins the operands among decided changes with those that the memtable has of their keys.
+    fn join(&self, order: &Order<D>, decided: &[Decided<'_>]) -> Result<InLog> {
+        let mut in_log = InLog::default();
+        for (at, decided) in decided.iter().enumerate() {
+            if let Decided::Key { space, key, new } = decided
+                && new.entry().has_operands()
+            {
+                let (memtable, operator) = (&order.version.memtable, order.version.operated.get(*space)?);
+                let joined = joined(memtable, *space, &*operator, key, &new.1, self.newest())?;
+                in_log.0.extend(joined.map(|joined| (at, joined)));
+            }
+        }
+        Ok(in_log)
+    }
+
     /// Makes changes together, or none of them.
     pub(crate) fn write(
         &self,
@@ -332,6 +447,18 @@ impl<D: Disk> Core<D> {
         }
         // Conditions alone change nothing, so they need no store that can be changed.
         let is_read = self.builder.read_only && ops.iter().all(|(_, op)| compares(op));
+        // The manifest says so before the lock is taken.
+        for (space, op) in ops {
+            if let Op::Merge { key, operand } = op
+                && let Some(operator) = space.operator()
+                && !self.version().operated.are_stored()
+                && merge::check(&**operator, op).is_ok()
+            {
+                // An operand that is refused is refused below.
+                let _may = self.may_store_operand(&self.version().clone(), space, (key, operand));
+                self.log().check()?;
+            }
+        }
         let mut order = if is_read {
             self.check_here()?;
             self.order()
@@ -596,6 +723,10 @@ impl<D: Disk> Core<D> {
             self.is_short.store(is_short, Ordering::Relaxed);
         }
         room?;
+        let mut in_log = match decided.iter().any(Decided::has_operands) {
+            true => self.join(order, decided)?,
+            false => InLog::default(),
+        };
         let count = decided.len() as u64;
         if !are_moved {
             // ORDERING: sums that no other data depends on. The caller holds the order lock.
@@ -604,7 +735,7 @@ impl<D: Disk> Core<D> {
             add(&self.changes, count);
             add(&self.change_bytes, given as u64);
         }
-        let (least, mut in_log) = (self.large_values, InLog::default());
+        let (least, joined) = (self.large_values, in_log.0.len());
         self.log().queue_placed(count, |out, log, offset| {
             if self.log().has_history() {
                 match are_moved {
@@ -620,6 +751,9 @@ impl<D: Disk> Core<D> {
                 }
             }
         });
+        if joined > 0 && in_log.0.len() > joined {
+            in_log.0.sort_unstable_by_key(|(at, _)| *at);
+        }
         order.sequence = last;
         // Before any of it is visible.
         self.gaps.cut(decided.iter().filter_map(|decided| match decided {
@@ -869,6 +1003,22 @@ impl<D: Disk> Core<D> {
     }
 }
 
+/// The operands that a memtable has of a key, and then new ones; `None` if it has none.
+fn joined(
+    memtable: &Memtable,
+    space: u32,
+    operator: &dyn MergeOperator,
+    key: &[u8],
+    new: &[u8],
+    newest: ReadAt<'_>,
+) -> Result<Option<Vec<u8>>> {
+    let join = |said: Entry<'_>| match said.has_operands() {
+        true => operands::joined(operator, key, said.bytes(), new).map(Some),
+        false => Ok(None),
+    };
+    memtable.get(space, key, newest, join).transpose().map(Option::flatten)
+}
+
 /// Whether two versions have the same tables for a key.
 fn same_partition<D: Disk>(a: &Version<D>, b: &Version<D>, space: u32, key: &[u8]) -> bool {
     match (a.partition(space, key), b.partition(space, key)) {
@@ -940,11 +1090,18 @@ fn check_range<D: Disk>(
     damage.map_or(Ok(()), |damage| Err(damage.error()))
 }
 
+/// The content of a key that a batch has changed.
+enum Changed {
+    Now(Option<Value>),
+    /// An operand, which is to be applied to what the store has.
+    Operand(Vec<u8>),
+}
+
 /// The effects of a batch so far on a keyspace.
 #[derive(Default)]
 struct Overlay {
     /// The new content of changed keys. What a range delete of the batch has deleted is not among them.
-    changed: BTreeMap<Vec<u8>, Option<Value>>,
+    changed: BTreeMap<Vec<u8>, Changed>,
     deleted: Spans,
 }
 
@@ -961,12 +1118,45 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
     fn old(&self, space: u32, key: &[u8]) -> Result<Option<Value>> {
         if let Some(overlay) = self.overlay.as_ref().and_then(|overlay| overlay.get(&space)) {
             match overlay.changed.get(key) {
-                Some(value) => return Ok(value.clone()),
+                Some(Changed::Now(value)) => return Ok(value.clone()),
+                Some(Changed::Operand(operand)) => return self.applied(space, key, operand).map(Some),
                 None if overlay.deleted.contains(key) => return Ok(None),
                 None => {}
             }
         }
+        self.stored(space, key)
+    }
+
+    /// The value of a key before the batch.
+    fn stored(&self, space: u32, key: &[u8]) -> Result<Option<Value>> {
         read::get(self.version, space, key, self.store.newest(), ToValue)
+    }
+
+    /// The value of a key after an operand of the batch.
+    fn applied(&self, space: u32, key: &[u8], operand: &[u8]) -> Result<Value> {
+        let old = self.stored(space, key)?;
+        let operator = self.version.operated.get(space)?;
+        let value = merge::merged(&*operator, key, old.as_deref(), [operand], VALUE_MAX)?;
+        Ok(Value::from(&value[..]))
+    }
+
+    /// Whether a merge needs no read: neither the batch nor a memtable has the key, and an operand may be stored.
+    fn takes_operand(&self, keyspace: &Space, (key, operand): (&[u8], &[u8])) -> Result<bool> {
+        let Some(operator) = keyspace.operator() else { return Ok(false) };
+        let (space, version) = (keyspace.id, self.version);
+        if let Some(overlay) = self.overlay.as_ref().and_then(|overlay| overlay.get(&space))
+            && (overlay.changed.contains_key(key) || overlay.deleted.contains(key))
+        {
+            return Ok(false);
+        }
+        let is_free = matches!(
+            read::in_memtables(version, space, key, self.store.newest(), |_| ()),
+            None | Some(Found::Operands)
+        );
+        Ok(is_free
+            && version.operated.are_stored()
+            && self.store.may_store_operand(version, keyspace, (key, operand))?
+            && self.store.takes_operand(version, keyspace, operator, (key, operand))?)
     }
 
     fn decide(&mut self, keyspace: &Space, op: Op<&'b [u8]>) -> Result<Outcome> {
@@ -981,6 +1171,20 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
             return self.compare_range(space, (start, end), pairs);
         }
         let key = op.key();
+        if let Op::Merge { operand, .. } = op
+            && let Some(operator) = keyspace.operator()
+        {
+            merge::check(&**operator, &op)?;
+            if self.takes_operand(keyspace, (key, operand))? {
+                if let Some(overlay) = &mut self.overlay {
+                    let changed = &mut overlay.entry(space).or_default().changed;
+                    changed.insert(key.to_vec(), Changed::Operand(operand.to_vec()));
+                }
+                let new = New(Kind::Wrapped, Cow::Owned(wrapped::of_operands([operand])));
+                self.decided.push(Decided::Key { space, key: Cow::Borrowed(key), new });
+                return Ok(Outcome::Merged);
+            }
+        }
         // A delete in a batch does not report whether the key existed.
         let old = match op {
             Op::Set { .. } | Op::SetUntil { .. } | Op::Delete { .. } => None,
@@ -993,10 +1197,8 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
             }
             if let Some(overlay) = &mut self.overlay {
                 let changed = &mut overlay.entry(space).or_default().changed;
-                changed.insert(
-                    key.to_vec(),
-                    new.entry().value(|| self.store.newest().now_ms()).map(Value::from),
-                );
+                let now = new.entry().value(|| self.store.newest().now_ms()).map(Value::from);
+                changed.insert(key.to_vec(), Changed::Now(now));
             }
             self.decided.push(Decided::Key { space, key: Cow::Borrowed(key), new });
         }

@@ -205,7 +205,7 @@ fn outcome(golden: &Golden, expected: &Contents, changes: &[&str]) -> Vec<String
 fn check_version(what: &str, line: &str, outcome: &[String]) {
     if let ["version", file, version] = line.split_whitespace().collect::<Vec<_>>()[..] {
         let known = match file.rsplit_once('.') {
-            Some((_, "manifest")) => "6 and older",
+            Some((_, "manifest")) => "7 and older",
             Some((_, "log")) => "5 and older",
             Some((_, "table")) => "2 and older",
             _ => "1",

@@ -479,6 +479,35 @@ fn merged(name: &str) {
     );
 }
 
+/// Operands of merges in two tables, above values and above nothing, and in the log.
+fn operands(name: &str) {
+    let mut making = Making::new(&small());
+    making.run(CHANGES);
+    for db in [making.store(), &making.oracle] {
+        for (space, operator) in [("lists", "append"), ("sums", "sum")] {
+            db.keyspace(space).expect("a keyspace").set_merge_operator(operator).expect("it is empty");
+        }
+    }
+    making.run("@lists set oak a\n@lists set elm a\n@lists delete ash\n@sums add tree 5\n@sums add leaf 1");
+    making.store().flush().expect("tables");
+    making.run("@lists merge oak b\n@lists merge oak c\n@lists merge ash d\n@lists merge fir e");
+    let merge = |making: &Making, key: &str, number: i64| {
+        for db in [making.store(), &making.oracle] {
+            let sums = db.keyspace("sums").expect("it is there");
+            sums.merge(key, number.to_be_bytes()).expect("it is merged");
+        }
+    };
+    for number in [1, -2, 3, i64::MAX] {
+        merge(&making, "tree", number);
+    }
+    making.store().flush().expect("tables");
+    making.run("@lists merge oak f\n@lists delete elm\n@lists merge elm g\n@lists merge fir h");
+    merge(&making, "tree", -7);
+    merge(&making, "leaf", 8);
+    let path = making.path.clone();
+    making.keep(name, "Keyspaces with merge operators, and operands in tables and in the log.", &path);
+}
+
 /// Logs that are kept as history.
 fn history(name: &str) {
     let mut making = Making::new(&small().history(true));
@@ -606,6 +635,8 @@ const STORES: &[Maker] = &[
     ("large", large),
     // A REMIX has the bytes of hidden values.
     ("large-order", large_order),
+    // Its manifest has version 7, and tables and the log have operands.
+    ("operands", operands),
 ];
 
 #[test]

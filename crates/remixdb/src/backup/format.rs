@@ -130,7 +130,7 @@ impl Description {
         self.put(&mut record);
         record::finish(&mut record, name, record::HEADER as u64, None);
         let mut bytes =
-            record::header(name, record::BACKUP, [record::MANIFEST.into(), 0, 0, 0], None).to_vec();
+            record::header(name, record::BACKUP, [self.state.version().into(), 0, 0, 0], None).to_vec();
         bytes.append(&mut record);
         let file = disk::create(disk, name)?;
         disk::write_all(disk, &file, name, &mut Write { bytes, sync: true, ..Write::default() })

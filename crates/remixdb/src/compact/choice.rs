@@ -98,7 +98,9 @@ impl<D: Disk> Core<D> {
         name: &str,
         operator: Option<&SharedOperator>,
     ) -> Result<()> {
-        if let Some(has) = space.operator() {
+        // The manifest has it, unless a commit has failed and the store was resumed.
+        let is_kept = || self.version().operated.has(space.id);
+        if let Some(has) = space.operator().filter(|_| is_kept()) {
             return merge::check_kept(&space.name, &**has, name);
         }
         self.check_writable()?;
@@ -106,7 +108,10 @@ impl<D: Disk> Core<D> {
         self.log().check()?;
         space.check()?;
         if let Some(has) = space.operator() {
-            return merge::check_kept(&space.name, &**has, name);
+            let checked = merge::check_kept(&space.name, &**has, name);
+            if checked.is_err() || is_kept() {
+                return checked;
+            }
         }
         self.name_in(&mut manifest, space)?;
         let edits = vec![Edit::Operator { space: space.id, name: name.to_string() }];
@@ -120,14 +125,44 @@ impl<D: Disk> Core<D> {
                 is_empty = false;
                 Ok(ControlFlow::Break(()))
             })?;
-            if !is_empty {
+            // If it was set already, all values were checked.
+            if !is_empty && space.operator().is_none() {
                 return Err(merge::not_empty(&space.name));
             }
             if let Some(operator) = operator {
                 space.set_operator(operator);
             }
         }
-        manifest.commit(edits).map_err(|error| self.log().stop(error))
+        manifest.commit(edits).map_err(|error| self.log().stop(error))?;
+        if let Some(operator) = operator {
+            self.version().operated.add(space.id, operator);
+        }
+        Ok(())
+    }
+
+    /// Whether logs and tables may get operands of merges. The first time, the manifest says so from then on, so that
+    /// no earlier release takes them for damage. Nobody waits for the manifest: while others have it, and without
+    /// space, they may not.
+    ///
+    /// # Errors
+    /// `Io`; the store is stopped then.
+    pub(crate) fn may_store_operands(&self) -> Result<bool> {
+        let version = self.version().clone();
+        if version.operated.are_stored() {
+            return Ok(true);
+        }
+        let Ok(mut manifest) = self.manifest.try_lock() else { return Ok(false) };
+        self.log().check()?;
+        if !manifest.state().has_operands {
+            match manifest.reserve_new(self.next_number()) {
+                Err(error) if self.is_harmless(&error) => return Ok(false),
+                reserved => reserved?,
+            }
+            // DURABILITY: before the first operand is logged.
+            manifest.begin_operands().map_err(|error| self.log().stop(error))?;
+        }
+        version.operated.store();
+        Ok(true)
     }
 
     /// Sets what the options say, for the default keyspace. A store that is only read, or whose directory cannot be

@@ -263,6 +263,7 @@ fn value_of<'b>(
     let unknown = || disk::damaged(name, offset, "a record with a valid checksum has an unknown change");
     Ok(match Change::take(parts).ok_or_else(unknown)? {
         Change::Put { space, key, value } => Some((space, key, Wrapped { expires_ms: None, content: value })),
+        Change::Wrapped { bytes, .. } if wrapped::operands(bytes).is_some() => None,
         Change::Wrapped { space, key, bytes } => {
             let value = Wrapped::read(bytes).ok_or_else(|| disk::damaged(name, offset, wrapped::FLAW))?;
             Some((space, key, value))

@@ -1,5 +1,7 @@
 //! Which logs are kept for the values in them, when a memtable becomes tables.
 //!
+//! The values of a keyspace with a merge operator go into tables.
+//!
 //! A log is kept if at least half of its bytes are values that the tables will have. Otherwise they go into the tables,
 //! with the small ones. A log that may take more records, or that a failure has stopped, is not kept.
 //!
@@ -31,7 +33,10 @@ impl<D: Disk> Core<D> {
             return Ok(Logs::new());
         }
         let (catalog, mut bytes) = (self.catalog(), BTreeMap::<u64, u64>::new());
-        for &space in spaces.iter().filter(|&&space| catalog.compression(space) == Compression::None) {
+        // Operands are never applied to what is in a log, whose values move when its space comes back.
+        let operated = &self.version().operated;
+        let stay = |space: u32| catalog.compression(space) == Compression::None && !operated.has(space);
+        for &space in spaces.iter().filter(|&&space| stay(space)) {
             let mut pairs = New { memtable: Some(memtable), space, low: &[], end: None, keeps: true }.pairs();
             while pairs.key().is_some() {
                 if let Entry::Wrapped(value) = pairs.said()

@@ -12,10 +12,11 @@ use crate::core::Core;
 use crate::disk::{self, Disk, Kind, Name};
 use crate::gauge::Share;
 use crate::memtable::{Memtable, VALUE_MAX};
+use crate::operands;
 use crate::partition::{self, Damage, Known, LOOK, Owned, Partition, Stored, entries_of};
 use crate::ranges::{Range, Ranges};
-use crate::remix::{RUNS_MAX, Remix, RemixCursor, Show};
-use crate::table::{self, Table, TableCursor, TableEntry};
+use crate::remix::{RUNS_MAX, Remix, RemixCursor, RunEntry, Show};
+use crate::table::{self, Look, Table, TableCursor, TableEntry};
 use crate::values::Logs;
 use crate::version::Version;
 use crate::wrapped::{self, InTable, Place, Pointer, Wrapped};
@@ -600,6 +601,20 @@ pub(super) fn merge<D: Disk>(
             continue;
         }
         let key = new.key().expect("it has a key");
+        if new.said().has_operands() {
+            let mut entries = vec![new.said().bytes().to_vec()];
+            // A tombstone of an older table hides nothing from operands if there is nothing older.
+            let base = match order {
+                Ordering::Equal => old.gather(&mut output, &mut entries)?,
+                _ => None,
+            };
+            output.add_applied(key, base, &entries, old.show)?;
+            if order == Ordering::Equal {
+                old.advance()?;
+            }
+            new.advance();
+            continue;
+        }
         match new.said().at(|| output.now_ms()) {
             // A tombstone that hides no older version is not needed.
             TableEntry::Tombstone if old.show != Show::Tombstones => {}
@@ -686,6 +701,11 @@ impl<'n, D: Disk> Old<'n, D> {
         if !run.table().has_wrapped() || run.kind(ordinal)? != table::Kind::Wrapped {
             return output.add_live(&self.key, TableEntry::Value(&self.value), self.show);
         }
+        if wrapped::has_operands(&self.value) {
+            let mut entries = Vec::new();
+            let base = self.gather(output, &mut entries)?;
+            return output.add_applied(&self.key, base, &entries, self.show);
+        }
         let Some(stored) = InTable::read(&self.value) else {
             return Err(disk::damaged(run.table().name(), 0, wrapped::FLAW));
         };
@@ -695,6 +715,39 @@ impl<'n, D: Disk> Old<'n, D> {
             true if self.show == Show::Tombstones => output.add(&self.key, TableEntry::Tombstone),
             true => Ok(()),
         }
+    }
+
+    /// Adds the entries with operands that the merged tables have of the key, from the newest table to the first value
+    /// or tombstone. Returns that value, `Some(None)` if there is none, and `None` if no table has a value or a
+    /// tombstone.
+    #[cold]
+    fn gather(
+        &mut self,
+        output: &mut Output<'_, D>,
+        into: &mut Vec<Vec<u8>>,
+    ) -> Result<Option<Option<Vec<u8>>>> {
+        if self.range().is_some() {
+            return Ok(Some(None));
+        }
+        let cursor = self.cursor.as_mut().expect("it has a key");
+        for RunEntry { run, ordinal, tombstone } in cursor.versions() {
+            let run = cursor.of_run(run);
+            if tombstone {
+                return Ok(Some(None));
+            }
+            match run.operands(ordinal)? {
+                Some(operands) => into.push(operands),
+                None => {
+                    let at_ms = operands::base_ms(into, || output.now_ms());
+                    let seen = run.seen(ordinal, || at_ms, <[u8]>::to_vec)?;
+                    return Ok(Some(match seen {
+                        Look::Value(value) => Some(value),
+                        _ => None,
+                    }));
+                }
+            }
+        }
+        Ok(None)
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -710,6 +763,7 @@ pub(super) type Made<D> = (Vec<u8>, Arc<Table<D>>);
 /// Tables that are being written, one after the other.
 pub(super) struct Output<'s, D: Disk> {
     store: &'s Core<D>,
+    space: u32,
     /// How the tables are compressed.
     compression: Compression,
     /// A table is finished when it has this many bytes.
@@ -751,6 +805,7 @@ impl<'s, D: Disk> Output<'s, D> {
         });
         Output {
             store,
+            space,
             compression,
             most,
             tags,
@@ -769,6 +824,30 @@ impl<'s, D: Disk> Output<'s, D> {
     /// The time by which values expire here: that of the beginning.
     fn now_ms(&mut self) -> u64 {
         *self.now_ms.get_or_insert_with(|| self.store.newest().now_ms())
+    }
+
+    /// Adds what entries with operands make, the newest of which comes first: a value if it is known what they are to
+    /// be applied to, or one entry.
+    #[cold]
+    fn add_applied(
+        &mut self,
+        key: &[u8],
+        base: Option<Option<Vec<u8>>>,
+        entries: &[Vec<u8>],
+        show: Show,
+    ) -> Result<()> {
+        let operator = self.store.version().operated.get(self.space)?;
+        // All tables that may have the key are merged.
+        let base = base.or((show == Show::Live).then_some(None));
+        if let Some(base) = base {
+            let value = operands::applied(&*operator, key, base.as_deref(), entries)?;
+            return self.add_live(key, TableEntry::Value(&value), show);
+        }
+        let mut joined = entries.last().expect("there is one").clone();
+        for newer in entries.iter().rev().skip(1) {
+            joined = operands::joined(&*operator, key, &joined, newer)?;
+        }
+        self.add(key, TableEntry::Wrapped(&joined))
     }
 
     /// Adds a value that is there, as the filter decides. If others have the key, `show` has tombstones.
@@ -797,7 +876,9 @@ impl<'s, D: Disk> Output<'s, D> {
 
     /// Whether values stay in a log. In a compressed table they are compressed.
     fn keeps(&self, place: Place) -> bool {
-        self.compression == Compression::None && self.keeping.contains_key(&place.log)
+        self.compression == Compression::None
+            && self.keeping.contains_key(&place.log)
+            && !self.store.version().operated.has(self.space)
     }
 
     #[inline(never)]
@@ -815,7 +896,7 @@ impl<'s, D: Disk> Output<'s, D> {
                     };
                     Wrapped { expires_ms, content: &read }
                 }
-                (None, None) => unreachable!("it was checked"),
+                (None, None | Some(InTable::Operands)) => unreachable!("it was checked"),
             },
             entry => Wrapped { expires_ms: None, content: entry.bytes() },
         };

@@ -1,9 +1,10 @@
 //! The content of a manifest's records: edits of the state of the store.
 //!
-//! The framing is that of [`record`](crate::record). The header has the version of the format, which is 6, and its
-//! fields are 0. Version 1 has no edits of the kinds 7 and 8, version 2 none of the kind 9, version 3 none of the kind
-//! 10, version 4 none of the kind 11, version 5 none of the kinds 12 and 13. The first record makes the whole state out
-//! of an empty one. Each further record is a change that takes place as a whole.
+//! The framing is that of [`record`](crate::record). The header has the version of the format, and its fields are 0.
+//! The version is 6, or 7 if logs and tables may have operands of merges: earlier releases refuse such a store. Version
+//! 1 has no edits of the kinds 7 and 8, version 2 none of the kind 9, version 3 none of the kind 10, version 4 none of
+//! the kind 11, version 5 none of the kinds 12 and 13, version 6 none of the kind 14. The first record makes the whole
+//! state out of an empty one. Each further record is a change that takes place as a whole.
 //!
 //! ```text
 //! edit   kind, 1 byte; then, by kind,
@@ -24,6 +25,7 @@
 //!                  milliseconds; 0: they stay
 //!  12 keep         number of a log, and its length in bytes: it is kept for values in it, and was synced
 //!  13 no keep      number of a log that is kept: no entry that counts has a value in it
+//!  14 operands     logs and tables may have operands of merges
 //! ```
 //!
 //! Numbers are encoded by [`codec`](crate::codec). A partition ends at the least key of the next one. If the
@@ -56,6 +58,7 @@ pub(crate) enum Edit {
     Ttl { space: u32, ms: u64 },
     Keep { log: u64, bytes: u64 },
     NoKeep { log: u64 },
+    Operands,
 }
 
 impl Edit {
@@ -124,6 +127,7 @@ impl Edit {
                 out.push(13);
                 put_number(out, *log);
             }
+            Edit::Operands => out.push(14),
         }
     }
 
@@ -156,6 +160,7 @@ impl Edit {
             11 => Edit::Ttl { space: id(parts)?, ms: parts.number()? },
             12 => Edit::Keep { log: parts.number()?, bytes: parts.number()? },
             13 => Edit::NoKeep { log: parts.number()? },
+            14 => Edit::Operands,
             _ => return None,
         })
     }
@@ -191,7 +196,10 @@ mod tests {
             while Edit::take(&mut parts).is_some() {}
         }
         assert_eq!(Edit::take(&mut Parts(&[10, 0])), None, "an operator without a name");
-        assert_eq!(Edit::take(&mut Parts(&[14, 0])), None, "a kind of a later version");
+        assert_eq!(Edit::take(&mut Parts(&[15, 0])), None, "a kind of a later version");
+        out.clear();
+        Edit::Operands.put(&mut out);
+        assert_eq!((&out[..], Edit::take(&mut Parts(&[14]))), (&[14][..], Some(Edit::Operands)));
         for (edit, bytes) in
             [(Edit::Keep { log: 7, bytes: 130 }, &[12, 7, 0x82, 1][..]), (Edit::NoKeep { log: 7 }, &[13, 7])]
         {

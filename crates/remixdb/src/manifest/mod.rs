@@ -62,6 +62,8 @@ pub(crate) struct ManifestState {
     pub(crate) whole: (u64, u64),
     /// The logs that are kept for values in them, with their lengths.
     pub(crate) logs: BTreeMap<u64, u64>,
+    /// Whether logs and tables may have operands of merges.
+    pub(crate) has_operands: bool,
 }
 
 impl ManifestState {
@@ -105,6 +107,7 @@ impl ManifestState {
                 self.logs.insert(log, bytes);
             }
             Edit::NoKeep { log } => return self.logs.remove(&log).is_some(),
+            Edit::Operands => self.has_operands = true,
         }
         true
     }
@@ -138,7 +141,13 @@ impl ManifestState {
             .chain(covered)
             .chain(whole)
             .chain(logs)
+            .chain(self.has_operands.then_some(Edit::Operands))
             .chain(partitions)
+    }
+
+    /// The version of a manifest that has this state.
+    pub(crate) fn version(&self) -> u32 {
+        if self.has_operands { record::MANIFEST } else { record::MANIFEST_WITHOUT_OPERANDS }
     }
 
     /// All tables and REMIXes that the state names.
@@ -209,7 +218,7 @@ impl<D: Disk> Manifest<D> {
         let cipher = disk.cipher(&file);
         let mut record = self.beginning();
         record::finish(&mut record, name, record::HEADER as u64, cipher);
-        let mut bytes = record::header(name, record::MANIFEST, [0; 4], cipher).to_vec();
+        let mut bytes = record::header(name, self.state.version(), [0; 4], cipher).to_vec();
         bytes.append(&mut record);
         let end = bytes.len() as u64;
         let mut write = Write { bytes, sync: true, ..Write::default() };
@@ -259,6 +268,28 @@ impl<D: Disk> Manifest<D> {
         }
         let Appended { name, file, end, .. } = self.file.as_ref().expect("there is one, or it was just made");
         disk::reserve(&*self.disk, file, *name, end + more)
+    }
+
+    /// Makes a new file for the next commit, with its space.
+    ///
+    /// # Errors
+    /// `OutOfSpace`, `Io`; nothing has changed then.
+    pub(crate) fn reserve_new(&mut self, number: u64) -> Result<()> {
+        let name = Name::manifest(number);
+        let bytes = self.beginning_bytes() + record::OVERHEAD_MAX;
+        self.next = Some((name, disk::create_reserved(&*self.disk, name, bytes)?));
+        Ok(())
+    }
+
+    /// From now on logs and tables may have operands of merges. Goes on in the new file, which has another version.
+    /// Durable when it returns. REQUIRES: the file was made.
+    ///
+    /// # Errors
+    /// `Io`; it is unknown then which manifest is in use.
+    pub(crate) fn begin_operands(&mut self) -> Result<()> {
+        let (name, file) = self.next.take().expect("it was made");
+        self.state.has_operands = true;
+        self.begin(name, file)
     }
 
     /// Begins a new file with the state of today. What an older one has does not count any more, also if a write or a

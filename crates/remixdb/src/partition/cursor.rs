@@ -406,15 +406,18 @@ pub(crate) struct Pair<'c, D: Disk> {
 }
 
 impl<D: Disk> Pair<'_, D> {
-    /// Passes the bytes to `see`.
+    /// Passes the bytes to `see`. Gives it back if the entry has operands: see [`Partition::gather`](super::Partition).
     #[inline]
-    pub(crate) fn with<R>(self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
+    pub(crate) fn with<R, F>(self, see: F) -> Result<std::result::Result<R, F>>
+    where
+        F: FnOnce(&[u8]) -> R,
+    {
         self.seen(see)
     }
 
     /// The same, for any way to see them.
     #[inline]
-    pub(crate) fn seen<R>(self, see: impl See<R>) -> Result<R> {
-        self.table.value_seen(self.ordinal, see)
+    pub(crate) fn seen<R, F: See<R>>(self, see: F) -> Result<std::result::Result<R, F>> {
+        self.table.content_seen(self.ordinal, see)
     }
 }

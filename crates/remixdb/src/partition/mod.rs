@@ -30,9 +30,10 @@ pub(crate) use order::{Known, LOOK, Shared, Stored, entries_of, merge_order, nam
 
 use crate::disk::{self, Disk, Name};
 use crate::manifest::Files;
+use crate::operands::base_ms;
 use crate::remix::{self, Remix, RunEntry, Show, portion};
 use crate::see::See;
-use crate::table::{Expiries, Table, TableCursor};
+use crate::table::{Expiries, Look, Table, TableCursor};
 use crate::wrapped::Pointer;
 use cursor::LayerCursor;
 use forrest_base::lock;
@@ -548,17 +549,52 @@ impl<D: Disk> Partition<D> {
         }
     }
 
-    /// Passes the value that a key has at a time to `see`; `None` if it is not there. The key is searched at the place
-    /// that [`find`](Self::find) returned.
+    /// Passes the value that a key has at a time to `see`. The key is searched at the place that [`find`](Self::find)
+    /// returned.
     #[inline]
-    pub(crate) fn get<R>(
+    pub(crate) fn get<R, F: See<R>>(
         &self,
         at: Whereabouts,
         key: &[u8],
         now_ms: impl FnOnce() -> u64,
-        see: impl See<R>,
-    ) -> Result<Option<R>> {
+        see: F,
+    ) -> Result<Look<R, F>> {
         value_of(self.newest(at, key)?, now_ms, see)
+    }
+
+    /// Adds the entries with operands of a key, from the newest table to the first value or tombstone. Returns that
+    /// value, if it is there at a time. Each table is searched by itself.
+    #[cold]
+    pub(crate) fn gather(
+        &self,
+        key: &[u8],
+        now_ms: impl Fn() -> u64,
+        into: &mut Vec<Vec<u8>>,
+    ) -> Result<Option<Vec<u8>>> {
+        let from = self.lost.last().map_or(0, |newest| newest.older);
+        for table in self.tables[from..].iter().rev() {
+            let Some((mut cursor, entry)) = entry_of(table, key)? else { continue };
+            if entry.tombstone {
+                return Ok(None);
+            }
+            match cursor.operands(entry.ordinal)? {
+                Some(operands) => into.push(operands),
+                None => {
+                    return match cursor.seen(entry.ordinal, || base_ms(into, now_ms), <[u8]>::to_vec)? {
+                        Look::Value(value) => Ok(Some(value)),
+                        _ => Ok(None),
+                    };
+                }
+            }
+        }
+        // It may be in the newest lost table.
+        self.check_lost().map(|()| None)
+    }
+
+    /// Whether a merge may store an operand for one of its keys: none of its values expires, is in a log, or was found
+    /// to be damaged.
+    pub(crate) fn takes_operands(&self) -> bool {
+        !self.may_expire && self.damage().is_none() && self.large_bytes() == 0
     }
 
     /// When the value expires that a key has at a time, in milliseconds since 1970; `Some(None)` if it does not, and
@@ -588,7 +624,7 @@ impl<D: Disk> Partition<D> {
         let mut cursor = self.cursor(false, 0)?;
         let mut is_there = cursor.first()?;
         while is_there {
-            cursor.show(|_, value| value.with(|_| ()))?;
+            let _has_operands = cursor.show(|_, value| value.with(|_| ()))?;
             is_there = cursor.next()?;
         }
         Ok(())
@@ -777,16 +813,16 @@ fn entry_at<D: Disk>(mut cursor: TableCursor<&Table<D>>, ordinal: u32) -> Result
     Ok((cursor, RunEntry { run: 0, ordinal, tombstone }))
 }
 
-/// Passes the value of an entry to `see`; `None` if there is no entry, or it deletes its key.
+/// Passes the value of an entry to `see`, if there is an entry that does not delete its key.
 #[inline(always)]
-fn value_of<D: Disk, R>(
+fn value_of<D: Disk, R, F: See<R>>(
     found: Option<At<'_, D>>,
     now_ms: impl FnOnce() -> u64,
-    see: impl See<R>,
-) -> Result<Option<R>> {
+    see: F,
+) -> Result<Look<R, F>> {
     match found {
         Some((mut cursor, entry)) if !entry.tombstone => cursor.seen(entry.ordinal, now_ms, see),
-        _ => Ok(None),
+        _ => Ok(Look::Gone),
     }
 }
 

@@ -184,6 +184,22 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
         Some(RunEntry { run, ordinal: self.before[run], tombstone: selector & TOMBSTONE != 0 })
     }
 
+    /// The entries of the current key, from the newest on.
+    #[cold]
+    pub(crate) fn versions(&self) -> Vec<RunEntry> {
+        let Some(at) = self.at else { return Vec::new() };
+        let entry = |selector: u8| {
+            let run = usize::from(selector & RUN);
+            // A run has one entry of a key at most.
+            RunEntry { run, ordinal: self.before[run], tombstone: selector & TOMBSTONE != 0 }
+        };
+        let (first, later) = (at.slot(), &self.selectors[at.slot() + 1..]);
+        let older = later.iter().take_while(|&&selector| selector & OLDER != 0);
+        let all = [self.selectors[first]].into_iter().chain(older.copied()).map(entry);
+        // Places without an entry come after those with one.
+        all.filter(|entry| entry.run < self.runs.len()).collect()
+    }
+
     /// The run of the current entry, and the entry's ordinal in it.
     #[inline]
     pub(crate) fn run(&mut self) -> Option<(&mut R, u32)> {

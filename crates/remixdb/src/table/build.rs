@@ -185,6 +185,8 @@ pub(crate) struct Builder<'r, D: Deref<Target: Disk + Sized>> {
     wrapped: u32,
     /// Those of them that expire.
     expiring: u32,
+    /// Whether some have operands.
+    operands: bool,
     /// Bytes of the values that are in logs.
     large: u64,
     /// The earliest and the latest expiry.
@@ -239,6 +241,7 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
             tombstones: 0,
             wrapped: 0,
             expiring: 0,
+            operands: false,
             large: 0,
             expiries: [0, 0],
             values: 0,
@@ -328,6 +331,7 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
         if let Some(InTable::Elsewhere { pointer, .. }) = stored {
             self.large += pointer.len;
         }
+        self.operands |= matches!(stored, Some(InTable::Operands));
         let Some(ms) = stored.and_then(|stored| stored.expires_ms()) else { return };
         self.expiring += 1;
         let [first, last] = &mut self.expiries;
@@ -405,6 +409,7 @@ impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
             expiries: self.expiries,
             tagged: self.tags.is_some(),
             wrapped: self.wrapped,
+            operands: self.operands,
             expiring: self.expiring,
             large: self.large,
         })?;

@@ -36,8 +36,18 @@ enum Part {
 enum Seen<R, F> {
     Gone,
     Here(R),
+    Operands(F),
     /// It is yet to be read.
     Elsewhere(Pointer, F),
+}
+
+/// What is seen of an entry at a time.
+pub(crate) enum Look<R, F> {
+    /// It has expired.
+    Gone,
+    Value(R),
+    /// It has operands, which are to be applied to what older tables have. Nothing was seen.
+    Operands(F),
 }
 
 /// What a wrapped value has before its content, or in place of it.
@@ -402,8 +412,13 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         Ok(match self.kind(ordinal)? {
             Kind::Value => false,
             Kind::Tombstone => true,
-            // If nothing expires, values are wrapped because they are in logs.
-            Kind::Wrapped if !self.table.may_expire() && self.table.large_bytes() > 0 => false,
+            // If nothing expires, values are wrapped because they are in logs, or have operands.
+            Kind::Wrapped
+                if !self.table.may_expire()
+                    && (self.table.large_bytes() > 0 || self.table.has_operands()) =>
+            {
+                false
+            }
             Kind::Wrapped => self.stored(ordinal)?.has_expired(now_ms),
         })
     }
@@ -558,21 +573,23 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     }
 
     /// Passes the entry's value to `see`, in place if it is within one page; empty for a tombstone. The header of a
-    /// wrapped value is left out; `None` if it has expired at a time.
+    /// wrapped value is left out.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.
     #[inline]
-    pub(crate) fn seen<R>(
+    pub(crate) fn seen<R, F: See<R>>(
         &mut self,
         ordinal: u32,
         now_ms: impl FnOnce() -> u64,
-        see: impl See<R>,
-    ) -> Result<Option<R>> {
+        see: F,
+    ) -> Result<Look<R, F>> {
         let end = self.table.plain_end;
         let (block, at) = self.block(ordinal)?;
         match block.value(at) {
-            Some(place) if place.end < end => self.bytes_with(place, |bytes| see.here(bytes)).map(Some),
+            Some(place) if place.end < end => {
+                self.bytes_with(place, |bytes| see.here(bytes)).map(Look::Value)
+            }
             // It is beyond the values, or the table has wrapped ones.
             _ => self.seen_by_kind(ordinal, now_ms, see),
         }
@@ -580,15 +597,15 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
 
     #[cold]
     #[inline(never)]
-    fn seen_by_kind<R>(
+    fn seen_by_kind<R, F: See<R>>(
         &mut self,
         ordinal: u32,
         now_ms: impl FnOnce() -> u64,
-        see: impl See<R>,
-    ) -> Result<Option<R>> {
+        see: F,
+    ) -> Result<Look<R, F>> {
         let (kind, place) = (self.kind(ordinal)?, self.value_place(ordinal)?);
         if kind != Kind::Wrapped {
-            return self.bytes_with(place, |bytes| see.here(bytes)).map(Some);
+            return self.bytes_with(place, |bytes| see.here(bytes)).map(Look::Value);
         }
         let offset = place.start;
         let seen = self.bytes_with(place, |bytes| {
@@ -598,13 +615,15 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
             }
             Some(match stored {
                 InTable::Here(wrapped) => Seen::Here(see.here(wrapped.content)),
+                InTable::Operands => Seen::Operands(see),
                 InTable::Elsewhere { pointer, .. } => Seen::Elsewhere(pointer, see),
             })
         })?;
         match seen.ok_or_else(|| self.table.damaged(offset, wrapped::FLAW))? {
-            Seen::Gone => Ok(None),
-            Seen::Here(seen) => Ok(Some(seen)),
-            Seen::Elsewhere(pointer, see) => self.table.large(&pointer, see).map(Some),
+            Seen::Gone => Ok(Look::Gone),
+            Seen::Here(seen) => Ok(Look::Value(seen)),
+            Seen::Operands(see) => Ok(Look::Operands(see)),
+            Seen::Elsewhere(pointer, see) => self.table.large(&pointer, see).map(Look::Value),
         }
     }
 
@@ -615,7 +634,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         let read = self.bytes_with(place, |bytes| {
             let stored = InTable::read(bytes)?;
             let pointer = match stored {
-                InTable::Here(_) => None,
+                InTable::Here(_) | InTable::Operands => None,
                 InTable::Elsewhere { pointer, .. } => Some(pointer),
             };
             Some(Head { expires_ms: stored.expires_ms(), pointer })
@@ -661,17 +680,43 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     /// The same for a value that has not expired at the time at which the caller reads.
     ///
     /// # Errors
-    /// `Io`, `Corrupt`.
+    /// `Io`, `Corrupt`, also for an entry that has operands.
     #[inline]
     pub(crate) fn value_with<R>(&mut self, ordinal: u32, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
-        self.value_seen(ordinal, see)
+        match self.content_seen(ordinal, see)? {
+            Ok(seen) => Ok(seen),
+            Err(_) => Err(self.misfit()),
+        }
     }
 
-    /// The same, for any way to see it.
+    /// The same, for any way to see it. Gives `see` back if the entry has operands, which are to be applied.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
     #[inline]
-    pub(crate) fn value_seen<R>(&mut self, ordinal: u32, see: impl See<R>) -> Result<R> {
-        let seen = self.seen(ordinal, || 0, see)?;
-        Ok(seen.expect("nothing expires at the beginning of time"))
+    pub(crate) fn content_seen<R, F: See<R>>(
+        &mut self,
+        ordinal: u32,
+        see: F,
+    ) -> Result<std::result::Result<R, F>> {
+        match self.seen(ordinal, || 0, see)? {
+            Look::Value(seen) => Ok(Ok(seen)),
+            Look::Operands(see) => Ok(Err(see)),
+            Look::Gone => unreachable!("nothing expires at the beginning of time"),
+        }
+    }
+
+    /// The bytes of an entry that has operands; `None` if it has none.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[cold]
+    pub(crate) fn operands(&mut self, ordinal: u32) -> Result<Option<Vec<u8>>> {
+        if !self.table.has_wrapped() || self.kind(ordinal)? != Kind::Wrapped {
+            return Ok(None);
+        }
+        let place = self.value_place(ordinal)?;
+        self.bytes_with(place, |bytes| wrapped::has_operands(bytes).then(|| bytes.to_vec()))
     }
 
     /// When the entry's value expires, if it does; in milliseconds since 1970.

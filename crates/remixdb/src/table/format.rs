@@ -34,7 +34,8 @@
 //!          48  keys: offset of the first, 8     112  made with: keys to a block, 4: 64
 //!          56  keys: bytes, 8                   116  made with: bytes to a page, 4: 4096
 //!                                              120  features, 8: 1 if it has tags, 2 if it has wrapped values,
-//!                                                    4 if some of these are in logs; other bits are a later version's
+//!                                                    4 if some of these are in logs, 8 if some have operands of
+//!                                                    merges; other bits are a later version's
 //! ```
 //!
 //! If values are in logs ([`wrapped`](crate::wrapped)), 16 bytes before the footer are the bytes that these have there,
@@ -133,7 +134,9 @@ const TAGGED: u64 = 1;
 const WRAPPED: u64 = 2;
 /// That of a table of which some values are in logs.
 const IN_LOGS: u64 = 4;
-const FEATURES: u64 = TAGGED | WRAPPED | IN_LOGS;
+/// That of a table of which some entries have operands.
+const OPERANDS: u64 = 8;
+const FEATURES: u64 = TAGGED | WRAPPED | IN_LOGS | OPERANDS;
 /// The greatest expiry in a footer, which stands for all later ones.
 const EXPIRY_MOST: u64 = (1 << 48) - 1;
 
@@ -232,6 +235,8 @@ pub(super) struct Footer {
     pub(super) large: u64,
     /// Whether it has tags.
     pub(super) tagged: bool,
+    /// Whether some entries have operands of merges.
+    pub(super) operands: bool,
 }
 
 /// The number at an offset; the caller has checked the length.
@@ -306,7 +311,12 @@ impl Footer {
     }
 
     fn features(&self) -> u64 {
-        let some = [(self.tagged, TAGGED), (self.wrapped > 0, WRAPPED), (self.large > 0, IN_LOGS)];
+        let some = [
+            (self.tagged, TAGGED),
+            (self.wrapped > 0, WRAPPED),
+            (self.large > 0, IN_LOGS),
+            (self.operands, OPERANDS),
+        ];
         some.iter().filter(|(has, _)| *has).map(|(_, feature)| feature).sum()
     }
 
@@ -377,9 +387,14 @@ impl Footer {
             expiring,
             large,
             tagged: u64_at(bytes, 120) & TAGGED != 0,
+            operands: u64_at(bytes, 120) & OPERANDS != 0,
         };
         let has_wrapped = u64_at(bytes, 120) & WRAPPED != 0;
-        if footer.fits() && has_wrapped == (footer.wrapped > 0) && (has_wrapped || large == 0) {
+        if footer.fits()
+            && has_wrapped == (footer.wrapped > 0)
+            && (has_wrapped || large == 0)
+            && (has_wrapped || !footer.operands)
+        {
             Ok(footer)
         } else {
             refuse(12, "counts and sections that cannot be those of a table")

@@ -39,7 +39,7 @@ mod verify;
 
 pub(crate) use block::Kind;
 pub(crate) use build::{Builder, TableEntry};
-pub(crate) use cursor::TableCursor;
+pub(crate) use cursor::{Look, TableCursor};
 #[cfg(any(test, feature = "simulated"))]
 pub(crate) use pack::seal_all as seal_packed;
 
@@ -205,6 +205,11 @@ impl<D: Disk> Table<D> {
     pub(crate) fn expiries(&self) -> Option<Expiries> {
         let Footer { expiring: values, expiries: [first_ms, last_ms], .. } = self.footer;
         (first_ms > 0).then_some(Expiries { values, first_ms, last_ms })
+    }
+
+    /// Whether some entries have operands of merges.
+    pub(crate) fn has_operands(&self) -> bool {
+        self.footer.operands
     }
 
     /// Whether it has wrapped values.

@@ -1,7 +1,8 @@
 //! Power cuts and kills: at every I/O, in every way, and again while the store recovers.
 
 use super::world::{
-    Content, Step, World, beginning, follow, lengths, options, options_of, seeds, steps, wide_steps,
+    Content, Step, World, are_merges, beginning, follow, lengths, options, options_of, seeds, steps,
+    wide_steps,
 };
 use crate::disk::Kind;
 use crate::disk::simulated::Simulated;
@@ -128,7 +129,7 @@ fn a_power_cut_takes_a_beginning_of_logs_that_were_made_ahead() {
 
 /// The steps that sequences are made of: each operation of a store, on keys that overlap.
 pub(super) fn alphabet() -> Vec<Step> {
-    vec![
+    let mut steps = vec![
         Step::Set("default", 1, 20),
         // Long enough that a second one fills the memtable.
         Step::Set("default", 2, 400),
@@ -141,7 +142,11 @@ pub(super) fn alphabet() -> Vec<Step> {
         Step::Sync,
         Step::Flush,
         Step::Compact,
-    ]
+    ];
+    if are_merges() {
+        steps.extend([Step::Merge("default", 1, 20), Step::Merges("default", 1, 2)]);
+    }
+    steps
 }
 
 /// Power cuts at every I/O of every sequence of `length` steps; returns the number of states checked.

@@ -19,6 +19,7 @@ mod ingest;
 mod large;
 mod log_directory;
 mod lost;
+mod merges;
 mod metrics;
 mod opening;
 mod packed;

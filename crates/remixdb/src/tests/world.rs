@@ -36,6 +36,10 @@ pub(super) enum Step {
     /// A value that has expired, or one that never does in these tests.
     SetUntil(&'static str, u8, usize, bool),
     Delete(&'static str, u8),
+    /// Appends to a value.
+    Merge(&'static str, u8, usize),
+    /// A batch that appends to two values, sets the second one, and appends to both again.
+    Merges(&'static str, u8, u8),
     Add(&'static str, i64),
     Batch(Vec<(&'static str, u8, Option<usize>)>),
     DeleteRange(&'static str, u8, u8),
@@ -74,6 +78,8 @@ thread_local! {
     static KEY: RefCell<Option<EncryptionKey>> = const { RefCell::new(None) };
     /// Whether this thread's stores leave values in the log, and its work has such values.
     static LARGE: Cell<bool> = const { Cell::new(false) };
+    /// Whether its keyspaces have a merge operator, and its work merges.
+    static MERGES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs a gate on encrypted stores.
@@ -91,6 +97,19 @@ pub(super) fn with_large<R>(run: impl FnOnce() -> R) -> R {
     let result = run();
     LARGE.set(false);
     result
+}
+
+/// Runs a gate on keyspaces with the merge operator `append`, with merges.
+pub(super) fn with_merges<R>(run: impl FnOnce() -> R) -> R {
+    MERGES.set(true);
+    let result = run();
+    MERGES.set(false);
+    result
+}
+
+/// Whether this thread's work merges.
+pub(super) fn are_merges() -> bool {
+    MERGES.get()
 }
 
 pub(super) fn options(durability: Durability) -> Options {
@@ -177,6 +196,28 @@ pub(super) fn expiring(seed: u64, work: Vec<Step>) -> Vec<Step> {
     made
 }
 
+/// Other work with merges, if this thread's work has some.
+fn merging(seed: u64, work: Vec<Step>) -> Vec<Step> {
+    if !MERGES.get() {
+        return work;
+    }
+    let mut random = Random(seed ^ 50);
+    let mut made = Vec::new();
+    for step in work {
+        made.push(match step {
+            Step::Set(space, number, len) if random.below(3) > 0 => Step::Merge(space, number, len),
+            step => step,
+        });
+        let space = if random.below(4) == 0 { "other" } else { "default" };
+        match random.below(12) {
+            0 => made.push(Step::Merges(space, random.below(12) as u8, random.below(12) as u8)),
+            1..3 => made.push(Step::Merge(space, random.below(12) as u8, random.below(9) as usize)),
+            _ => {}
+        }
+    }
+    made
+}
+
 /// Makes long values of those that are not short.
 fn lengthen(step: &mut Step) {
     let longer = |len: &mut usize| *len = if *len >= 35 { *len * 60 % 20_000 + LONG } else { *len };
@@ -202,7 +243,7 @@ pub(super) fn steps(seed: u64, count: usize) -> Vec<Step> {
         1..4 if LARGE.get() => LARGE_VALUES_LEAST + random.below(200) as usize,
         _ => random.below(40) as usize,
     };
-    (0..count)
+    let made = (0..count)
         .map(|_| match random.below(24) {
             0..8 => Step::Set(space(&mut random), key(&mut random), len(&mut random)),
             8..11 => Step::Delete(space(&mut random), key(&mut random)),
@@ -225,13 +266,14 @@ pub(super) fn steps(seed: u64, count: usize) -> Vec<Step> {
             22 => Step::Flush,
             _ => Step::Compact,
         })
-        .collect()
+        .collect();
+    merging(seed, made)
 }
 
 /// The same on enough keys that a partition becomes several, and is merged in pieces.
 pub(super) fn wide_steps(seed: u64, count: usize) -> Vec<Step> {
     let mut random = Random(seed);
-    (0..count).map(|_| wide_step(&mut random)).collect()
+    merging(seed, (0..count).map(|_| wide_step(&mut random)).collect())
 }
 
 /// The work of a seed, with ingests: of a few keys, or of many, which make several tables.
@@ -313,7 +355,12 @@ impl World {
     }
 
     fn space(&self, name: &str) -> Result<Arc<Space>> {
-        self.store.keyspace(name)
+        let space = self.store.keyspace(name)?;
+        if MERGES.get() && self.store.check_writable().is_ok() {
+            // When it is chosen first, nothing is in it yet.
+            self.store.choose_operator(&space, "append")?;
+        }
+        Ok(space)
     }
 
     /// Sets a key of four bytes to itself, in the keyspace `default`.
@@ -344,6 +391,22 @@ impl World {
             }
             Step::Delete(space, number) => {
                 self.store.apply(&self.space(space)?, Op::Delete { key: &key(*number) })?;
+            }
+            Step::Merge(space, number, len) => {
+                let (key, operand) = (key(*number), value(*number, *len));
+                self.store.apply(&self.space(space)?, Op::Merge { key: &key, operand: &operand })?;
+            }
+            Step::Merges(space, first, second) => {
+                let (space, first, second) = (self.space(space)?, key(*first), key(*second));
+                let merge = |key, operand| (&space, Op::Merge { key, operand });
+                let ops = [
+                    merge(&first[..], &b"1"[..]),
+                    merge(&second[..], &b"2"[..]),
+                    (&space, Op::Set { key: &second[..], value: &b"="[..] }),
+                    merge(&first[..], &b"3"[..]),
+                    merge(&second[..], &b"4"[..]),
+                ];
+                let _no_condition = self.store.write(&ops, None)?;
             }
             Step::Add(space, delta) => {
                 self.store.apply(&self.space(space)?, Op::Add { key: b"counter", delta: *delta })?;
@@ -411,7 +474,7 @@ impl World {
     pub(super) fn content(&self) -> Result<Content> {
         let mut content = Content::new();
         for name in self.store.keyspaces()? {
-            let view = self.store.view(&self.space(&name)?);
+            let view = self.store.view(&self.store.keyspace(&name)?);
             let read = |direction| {
                 let mut pairs: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
                 loop {
@@ -470,6 +533,19 @@ pub(super) fn follow(states: &mut Vec<Content>, step: &Step) {
         Step::Delete(space, number) => {
             made(states, &mut now, space);
             now.get_mut(*space).expect("it is there").remove(&key(*number));
+        }
+        Step::Merge(space, number, len) => {
+            made(states, &mut now, space);
+            let pairs = now.get_mut(*space).expect("it is there");
+            pairs.entry(key(*number)).or_default().extend(value(*number, *len));
+        }
+        Step::Merges(space, first, second) => {
+            made(states, &mut now, space);
+            let pairs = now.get_mut(*space).expect("it is there");
+            pairs.entry(key(*first)).or_default().extend(b"1");
+            pairs.insert(key(*second), b"=".to_vec());
+            pairs.entry(key(*first)).or_default().extend(b"3");
+            pairs.entry(key(*second)).or_default().extend(b"4");
         }
         Step::Add(space, delta) => {
             made(states, &mut now, space);

@@ -32,7 +32,8 @@
 //! Numbers are encoded by [`codec`](crate::codec). A note takes no sequence number. The header has the version of the
 //! format: 4, or 5 if the store keeps history. Only logs of version 5 have the kinds 6 and 7, which a recovery needs
 //! nothing of; only those that read the changes as a stream do. Older versions are read: 2, and 3 with history, which
-//! have no kind 0, and 1, which has no kind 5 either. Other kinds belong to later
+//! have no kind 0, and 1, which has no kind 5 either. A log has wrapped values with operands of merges, each as it was
+//! given, only if the manifest says so. Other kinds belong to later
 //! versions. An intact record with another kind is damage: it is refused, not skipped.
 //!
 //! For example, `set ab xyz` and `delete q` in keyspace 0, the creation of keyspace 1 called `n`, `delete-range a b` in

@@ -311,7 +311,7 @@ fn a_wrapped_value_without_a_header_is_damage() {
     builder.finish().unwrap();
     let table = open(&disk, 1 << 20).unwrap();
     let mut cursor = TableCursor::new(&table);
-    assert_eq!(cursor.seen(0, || 0, |_: &[u8]| ()).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(cursor.value_with(0, |_| ()).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(cursor.is_gone(0, 1).unwrap_err().kind(), ErrorKind::Corrupt);
-    assert_eq!(cursor.seen(1, || 0, <[u8]>::to_vec).unwrap(), Some(Vec::new()));
+    assert_eq!(cursor.value_with(1, <[u8]>::to_vec).unwrap(), Vec::new());
 }
