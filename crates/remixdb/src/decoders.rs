@@ -188,7 +188,9 @@ fn walk(table: &Arc<Table<Simulated>>) -> Result<()> {
     let mut cursor = table::TableCursor::walking(table.clone());
     for ordinal in 0..table.entries().min(ENTRIES_MAX) {
         cursor.key_at(ordinal)?;
-        let _has_operands = cursor.content_seen(ordinal, <[u8]>::len)?;
+        if cursor.operands(ordinal)?.is_none() {
+            cursor.value_with(ordinal, <[u8]>::len)?;
+        }
     }
     Ok(())
 }
@@ -244,7 +246,7 @@ fn search(opened: &Partition<Simulated>) -> Result<()> {
     while is_at_one {
         steps += 1;
         assert!(steps < STEPS_MAX, "a walk without end");
-        let _has_operands = cursor.show(|_, pair| pair.with(|_| ()))?;
+        cursor.show(|_, pair| pair.with(|_| ()))?;
         is_at_one = cursor.next()?;
     }
     let mut is_at_one = cursor.last()?;

@@ -6,7 +6,7 @@ use crate::disk::Disk;
 use crate::memtable::{Memtable, ReadAt, Said};
 use crate::operands::{self, base_ms};
 use crate::see::{See, ToValue};
-use crate::table::Look;
+use crate::table::Reader;
 use crate::values::Values;
 use crate::version::Version;
 use forrest_engine::{Pieces, Result, Value, Whole};
@@ -78,19 +78,23 @@ pub(crate) fn gathered<D: Disk>(
     applied(version, space, key, base, &entries)
 }
 
-/// The value that the tables have for a key that has operands in some of them.
-#[cold]
-#[inline(never)]
-pub(crate) fn gathered_in_tables<D: Disk>(
-    version: &Version<D>,
+/// Reads the tables of a version.
+#[derive(Clone, Copy)]
+struct InTables<'r, D: Disk> {
+    version: &'r Version<D>,
     space: u32,
-    key: &[u8],
-    read_at: ReadAt<'_>,
-) -> Result<Option<Vec<u8>>> {
-    let Some(partition) = version.partition(space, key) else { return Ok(None) };
-    let mut entries = Vec::new();
-    let base = partition.gather(key, || read_at.now_ms(), &mut entries)?;
-    applied(version, space, key, base, &entries)
+    read_at: ReadAt<'r>,
+}
+
+impl<D: Disk> Reader for InTables<'_, D> {
+    fn now_ms(&self) -> u64 {
+        self.read_at.now_ms()
+    }
+
+    fn gathered(&self, key: &[u8]) -> Result<Vec<u8>> {
+        let partition = self.version.partition(self.space, key).expect("its key was found there");
+        partition.gathered(&self.version.operated, self.space, key)
+    }
 }
 
 fn applied<D: Disk>(
@@ -130,27 +134,7 @@ where
         }
     }
     let Some((partition, whereabouts)) = partition else { return Ok(None) };
-    let looked = partition.get(whereabouts, key, || read_at.now_ms(), &mut see)?;
-    seen(version, space, key, read_at, looked)
-}
-
-/// What was seen of the tables. Operands are gathered and applied.
-#[inline(always)]
-fn seen<D: Disk, R, F: See<R>>(
-    version: &Version<D>,
-    space: u32,
-    key: &[u8],
-    read_at: ReadAt<'_>,
-    looked: Look<R, F>,
-) -> Result<Option<R>> {
-    match looked {
-        Look::Gone => Ok(None),
-        Look::Value(seen) => Ok(Some(seen)),
-        Look::Operands(see) => {
-            let value = gathered_in_tables(version, space, key, read_at)?;
-            Ok(value.map(|value| see.here(&value)))
-        }
-    }
+    partition.get(whereabouts, key, InTables { version, space, read_at }, &mut see)
 }
 
 /// When the value of a key expires, in milliseconds since 1970; `Some(None)` if it does not, and `None` if the key is
@@ -235,8 +219,7 @@ pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
                     gathered(version, space, key.as_ref(), read_at)?.map(|value| Value::from(&value[..]))
                 }
                 (None, Some((partition, whereabouts))) => {
-                    let looked = partition.get(*whereabouts, key.as_ref(), || read_at.now_ms(), ToValue)?;
-                    seen(version, space, key.as_ref(), read_at, looked)?
+                    partition.get(*whereabouts, key.as_ref(), InTables { version, space, read_at }, ToValue)?
                 }
                 (None, None) => None,
             });
@@ -255,8 +238,7 @@ pub(crate) fn in_tables<D: Disk, R>(
     see: impl See<R>,
 ) -> Result<Option<R>> {
     let Some(partition) = version.partition(space, key) else { return Ok(None) };
-    let looked = partition.get(partition.find(key), key, || read_at.now_ms(), see)?;
-    seen(version, space, key, read_at, looked)
+    partition.get(partition.find(key), key, InTables { version, space, read_at }, see)
 }
 
 /// The value of a key in the tables, owned.

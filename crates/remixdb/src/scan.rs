@@ -17,9 +17,11 @@ use crate::disk::{self, Disk};
 use crate::gaps::{Changes, Gaps, Jump};
 use crate::memtable::{Memtable, ReadAt, Said};
 use crate::partition::{self, Partition, PartitionCursor};
+use crate::operands::Operated;
 use crate::ranges::Ranges;
 use crate::read;
 use crate::see::See;
+use crate::table::{Reader, SharedReader};
 use crate::version::Version;
 use crate::wrapped::Entry;
 use forrest_engine::{Error, ErrorKind, KeyBounds, Result};
@@ -50,15 +52,7 @@ pub(crate) fn count_passed(_entries: u64) {
 /// The value of a pair, in place.
 pub(crate) enum Shown<'a, D: Disk> {
     Memory(&'a [u8]),
-    /// That of a key in tables.
-    Table(partition::Pair<'a, D>, &'a [u8], &'a Source<'a, D>),
-}
-
-/// What is scanned, for keys that have operands.
-pub(crate) struct Source<'a, D: Disk> {
-    version: &'a Version<D>,
-    space: u32,
-    read_at: ReadAt<'a>,
+    Table(partition::Pair<'a, D>),
 }
 
 impl<D: Disk> Shown<'_, D> {
@@ -73,30 +67,43 @@ impl<D: Disk> Shown<'_, D> {
     pub(crate) fn seen<R>(self, see: impl See<R>) -> Result<R> {
         match self {
             Shown::Memory(bytes) => Ok(see.here(bytes)),
-            Shown::Table(pair, key, source) => match pair.seen(see)? {
-                Ok(seen) => Ok(seen),
-                Err(see) => source.gathered(key).map(|value| see.here(&value)),
-            },
+            Shown::Table(pair) => pair.seen(see),
         }
     }
 }
 
-impl<D: Disk> Source<'_, D> {
-    /// The value of a key that has operands in a memtable; none if it was deleted meanwhile. For keys only, its value
-    /// does not matter, and is not read.
-    #[cold]
-    fn merged(&self, key: &[u8], keys_only: bool) -> Result<Option<Vec<u8>>> {
-        match keys_only {
-            true => Ok(Some(Vec::new())),
-            false => read::gathered(self.version, self.space, key, self.read_at),
-        }
+/// The value of a key that has operands in a memtable; `None` if it was deleted meanwhile. For keys only, its value does
+/// not matter, and is not read.
+#[cold]
+#[inline(never)]
+fn merged<D: Disk>(
+    version: &Version<D>,
+    space: u32,
+    key: &[u8],
+    read_at: ReadAt<'_>,
+    keys_only: bool,
+) -> Result<Option<Vec<u8>>> {
+    match keys_only {
+        true => Ok(Some(Vec::new())),
+        false => read::gathered(version, space, key, read_at),
+    }
+}
+
+/// Applies operands of a partition that is scanned.
+struct Applies<D: Disk> {
+    partition: Arc<Partition<D>>,
+    operated: Arc<Operated>,
+    space: u32,
+}
+
+impl<D: Disk> Reader for Applies<D> {
+    fn now_ms(&self) -> u64 {
+        // The scan looks whether values have expired.
+        0
     }
 
-    /// The value of a key that has operands in tables.
-    #[cold]
     fn gathered(&self, key: &[u8]) -> Result<Vec<u8>> {
-        let value = read::gathered_in_tables(self.version, self.space, key, self.read_at)?;
-        Ok(value.expect("operands make a value"))
+        self.partition.gathered(&self.operated, self.space, key)
     }
 }
 
@@ -194,6 +201,8 @@ struct Tables<D: Disk> {
     passed: u64,
     /// Why the partition cannot be read that the scan comes to next. There is no pair at the cursor then.
     fault: Option<Error>,
+    /// What applies operands in the keyspace, if the store has some.
+    operated: Option<Box<(Arc<Operated>, u32)>>,
 }
 
 impl<D: Disk> Tables<D> {
@@ -218,7 +227,13 @@ impl<D: Disk> Tables<D> {
         }
         let cursor = match &mut self.cursor {
             Some(cursor) => cursor,
-            none => none.insert(partitions[at].cursor(self.keys_only, 0)?),
+            none => {
+                let cursor = none.insert(partitions[at].cursor(self.keys_only, 0)?);
+                if let Some(operated) = &self.operated {
+                    apply_in(cursor, &partitions[at], operated);
+                }
+                cursor
+            }
         };
         self.may_expire = partitions[at].may_expire();
         if self.may_expire {
@@ -353,6 +368,21 @@ impl<D: Disk> Tables<D> {
     }
 }
 
+/// Has a cursor over a partition apply operands, if there are some.
+#[cold]
+#[inline(never)]
+fn apply_in<D: Disk>(
+    cursor: &mut PartitionCursor<D>,
+    partition: &Arc<Partition<D>>,
+    (operated, space): &(Arc<Operated>, u32),
+) {
+    if partition.has_operands() {
+        let (partition, operated, space) = (partition.clone(), operated.clone(), *space);
+        let reader: SharedReader = Arc::new(Applies { partition, operated, space });
+        cursor.set_reader(&reader);
+    }
+}
+
 /// The order of two keys as a scan in `direction` meets them.
 #[inline]
 fn in_direction(order: Ordering, direction: Direction) -> Ordering {
@@ -415,9 +445,24 @@ impl<D: Disk> Scan<D> {
         keys_only: bool,
     ) -> Result<Scan<D>> {
         let (may_expire, read_ms, valid, passed) = (false, 0, false, 0);
-        let fault = None;
-        let tables =
-            Tables { direction, keys_only, at: 0, cursor: None, may_expire, read_ms, valid, passed, fault };
+        let (fault, cursor) = (None, None);
+        // Before a version has operands, the store says so.
+        let operated = match version.operated.are_stored() {
+            true => Some(Box::new((version.operated.clone(), space))),
+            false => None,
+        };
+        let tables = Tables {
+            direction,
+            keys_only,
+            at: 0,
+            cursor,
+            may_expire,
+            read_ms,
+            valid,
+            passed,
+            fault,
+            operated,
+        };
         let (memories, shown) = (Vec::new(), Last::Nobody);
         let mut scan = Scan { version, space, memories, tables, shown, has_ranges: false, range_deletes: 0 };
         scan.seek(changes, read_at, (from, end), direction)?;
@@ -618,7 +663,6 @@ impl<D: Disk> Scan<D> {
         let Scan { version, space, memories, tables, shown, has_ranges, .. } = self;
         let partitions = version.partitions(*space);
         let direction = tables.direction;
-        let source = &Source { version, space: *space, read_at };
         'all: loop {
             match std::mem::replace(shown, Last::Nobody) {
                 Last::Nobody => {}
@@ -635,13 +679,13 @@ impl<D: Disk> Scan<D> {
             }
             let next = first_of(memories, direction);
             let Some((first, key)) = next.filter(|(_, key)| !is_beyond(key, end, direction)) else {
-                if *has_ranges && show_one(tables, partitions, source, end, shown, see)? {
+                if *has_ranges && show_one(tables, partitions, read_at, end, shown, see)? {
                     continue;
                 }
                 if *has_ranges {
                     return Ok(None);
                 }
-                scan_tables(tables, partitions, source, end, shown, see)?;
+                scan_tables(tables, partitions, read_at, end, shown, see)?;
                 return Ok(None);
             };
             // The pairs of the tables before it.
@@ -655,7 +699,7 @@ impl<D: Disk> Scan<D> {
                     break order;
                 }
                 dead = 0;
-                if show(cursor, source, see)?.is_break() {
+                if show(cursor, see)?.is_break() {
                     *shown = Last::Tables;
                     return Ok(None);
                 }
@@ -666,11 +710,11 @@ impl<D: Disk> Scan<D> {
             };
             *shown = Last::Memory { first, tables: order.is_eq() };
             let Some(said) = memories[first].said(read_at) else { continue };
-            let gathered;
+            let applied;
             let value = match said {
                 said if said.has_operands() => {
-                    gathered = source.merged(key, tables.keys_only)?;
-                    gathered.as_deref()
+                    applied = merged(version, *space, key, read_at, tables.keys_only)?;
+                    applied.as_deref()
                 }
                 said => said.value(|| read_at.now_ms()),
             };
@@ -869,17 +913,16 @@ fn first_of(memories: &[Memory], direction: Direction) -> Option<(usize, &[u8])>
 #[inline]
 fn show<D: Disk>(
     cursor: &mut PartitionCursor<D>,
-    source: &Source<'_, D>,
     see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
 ) -> Result<ControlFlow<()>> {
-    cursor.show(|key, pair| see(key, Shown::Table(pair, key, source)))
+    cursor.show(|key, pair| see(key, Shown::Table(pair)))
 }
 
 /// Shows the next pair of the tables, and moves on; false if there is none in the range, or `see` breaks.
 fn show_one<D: Disk>(
     tables: &mut Tables<D>,
     partitions: &[Arc<Partition<D>>],
-    source: &Source<'_, D>,
+    read_at: ReadAt<'_>,
     end: Bound<&[u8]>,
     shown: &mut Last,
     see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
@@ -892,11 +935,11 @@ fn show_one<D: Disk>(
     if is_beyond(cursor.key(), end, direction) {
         return Ok(false);
     }
-    if show(cursor, source, see)?.is_break() {
+    if show(cursor, see)?.is_break() {
         *shown = Last::Tables;
         return Ok(false);
     }
-    tables.advance(partitions, source.read_at)?;
+    tables.advance(partitions, read_at)?;
     Ok(true)
 }
 
@@ -905,7 +948,7 @@ fn show_one<D: Disk>(
 fn scan_tables<D: Disk>(
     tables: &mut Tables<D>,
     partitions: &[Arc<Partition<D>>],
-    source: &Source<'_, D>,
+    read_at: ReadAt<'_>,
     end: Bound<&[u8]>,
     shown: &mut Last,
     see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
@@ -915,11 +958,11 @@ fn scan_tables<D: Disk>(
         if is_beyond(cursor.key(), end, direction) {
             return Ok(());
         }
-        if show(cursor, source, see)?.is_break() {
+        if show(cursor, see)?.is_break() {
             *shown = Last::Tables;
             return Ok(());
         }
-        tables.advance(partitions, source.read_at)?;
+        tables.advance(partitions, read_at)?;
     }
     tables.check(partitions, None, end)
 }

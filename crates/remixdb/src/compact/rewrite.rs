@@ -16,7 +16,7 @@ use crate::operands;
 use crate::partition::{self, Damage, Known, LOOK, Owned, Partition, Stored, entries_of};
 use crate::ranges::{Range, Ranges};
 use crate::remix::{RUNS_MAX, Remix, RemixCursor, RunEntry, Show};
-use crate::table::{self, Look, Table, TableCursor, TableEntry};
+use crate::table::{self, Table, TableCursor, TableEntry};
 use crate::values::Logs;
 use crate::version::Version;
 use crate::wrapped::{self, InTable, Place, Pointer, Wrapped};
@@ -739,11 +739,7 @@ impl<'n, D: Disk> Old<'n, D> {
                 Some(operands) => into.push(operands),
                 None => {
                     let at_ms = operands::base_ms(into, || output.now_ms());
-                    let seen = run.seen(ordinal, || at_ms, <[u8]>::to_vec)?;
-                    return Ok(Some(match seen {
-                        Look::Value(value) => Some(value),
-                        _ => None,
-                    }));
+                    return run.seen(ordinal, || at_ms, <[u8]>::to_vec).map(Some);
                 }
             }
         }

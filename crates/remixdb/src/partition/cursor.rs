@@ -3,7 +3,7 @@
 use crate::disk::Disk;
 use crate::remix::{Remix, RemixCursor, Run, RunEntry, Show};
 use crate::see::See;
-use crate::table::{Table, TableCursor};
+use crate::table::{SharedReader, Table, TableCursor};
 use forrest_engine::Result;
 use std::cmp::Ordering;
 use std::ops::Deref;
@@ -342,6 +342,15 @@ impl<D: Disk> LayerCursor<D> {
         self.now_ms = now_ms;
     }
 
+    /// Sets who reads values, and applies operands.
+    #[cold]
+    pub(super) fn set_reader(&mut self, reader: &SharedReader) {
+        match &mut self.over {
+            Over::One(run) => run.iter_mut().for_each(|run| run.set_reader(reader)),
+            Over::Several(cursor) => cursor.each_run(|run, _| run.set_reader(reader)),
+        }
+    }
+
     /// Reads the key at the place of the REMIX; false if there is none.
     #[inline(always)]
     fn arrive(&mut self) -> Result<bool> {
@@ -406,18 +415,23 @@ pub(crate) struct Pair<'c, D: Disk> {
 }
 
 impl<D: Disk> Pair<'_, D> {
-    /// Passes the bytes to `see`. Gives it back if the entry has operands: see [`Partition::gather`](super::Partition).
+    /// Passes the bytes to `see`.
     #[inline]
-    pub(crate) fn with<R, F>(self, see: F) -> Result<std::result::Result<R, F>>
-    where
-        F: FnOnce(&[u8]) -> R,
-    {
+    pub(crate) fn with<R>(self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
         self.seen(see)
+    }
+
+    /// Reads the bytes. Operands are not applied.
+    pub(crate) fn verify(self) -> Result<()> {
+        match self.table.operands(self.ordinal)? {
+            Some(_) => Ok(()),
+            None => self.with(|_| ()),
+        }
     }
 
     /// The same, for any way to see them.
     #[inline]
-    pub(crate) fn seen<R, F: See<R>>(self, see: F) -> Result<std::result::Result<R, F>> {
-        self.table.content_seen(self.ordinal, see)
+    pub(crate) fn seen<R>(self, see: impl See<R>) -> Result<R> {
+        self.table.value_seen(self.ordinal, see)
     }
 }

@@ -5,6 +5,7 @@
 
 use super::cursor::{LayerCursor, Pair};
 use crate::disk::Disk;
+use crate::table::SharedReader;
 use forrest_engine::Result;
 use std::cmp::Ordering;
 
@@ -69,6 +70,18 @@ impl<D: Disk> PartitionCursor<D> {
             Layers::Two(two) => {
                 two.newer.set_time(now_ms);
                 two.older.set_time(now_ms);
+            }
+        }
+    }
+
+    /// Sets who reads values, and applies operands.
+    #[cold]
+    pub(crate) fn set_reader(&mut self, reader: &SharedReader) {
+        match &mut self.0 {
+            Layers::One(layer) => layer.set_reader(reader),
+            Layers::Two(two) => {
+                two.newer.set_reader(reader);
+                two.older.set_reader(reader);
             }
         }
     }

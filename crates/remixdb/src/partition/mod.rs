@@ -30,10 +30,10 @@ pub(crate) use order::{Known, LOOK, Shared, Stored, entries_of, merge_order, nam
 
 use crate::disk::{self, Disk, Name};
 use crate::manifest::Files;
-use crate::operands::base_ms;
+use crate::operands::{self, Operated, base_ms};
 use crate::remix::{self, Remix, RunEntry, Show, portion};
 use crate::see::See;
-use crate::table::{Expiries, Look, Table, TableCursor};
+use crate::table::{Expiries, Reader, Table, TableCursor};
 use crate::wrapped::Pointer;
 use cursor::LayerCursor;
 use forrest_base::lock;
@@ -549,17 +549,17 @@ impl<D: Disk> Partition<D> {
         }
     }
 
-    /// Passes the value that a key has at a time to `see`. The key is searched at the place that [`find`](Self::find)
-    /// returned.
+    /// Passes the value that a key has for a reader to `see`; `None` if it is not there. The key is searched at the
+    /// place that [`find`](Self::find) returned.
     #[inline]
-    pub(crate) fn get<R, F: See<R>>(
+    pub(crate) fn get<R>(
         &self,
         at: Whereabouts,
         key: &[u8],
-        now_ms: impl FnOnce() -> u64,
-        see: F,
-    ) -> Result<Look<R, F>> {
-        value_of(self.newest(at, key)?, now_ms, see)
+        reader: impl Reader,
+        see: impl See<R>,
+    ) -> Result<Option<R>> {
+        value_of(self.newest(at, key)?, reader, see)
     }
 
     /// Adds the entries with operands of a key, from the newest table to the first value or tombstone. Returns that
@@ -580,15 +580,26 @@ impl<D: Disk> Partition<D> {
             match cursor.operands(entry.ordinal)? {
                 Some(operands) => into.push(operands),
                 None => {
-                    return match cursor.seen(entry.ordinal, || base_ms(into, now_ms), <[u8]>::to_vec)? {
-                        Look::Value(value) => Ok(Some(value)),
-                        _ => Ok(None),
-                    };
+                    return cursor.seen(entry.ordinal, || base_ms(into, &now_ms), <[u8]>::to_vec);
                 }
             }
         }
         // It may be in the newest lost table.
         self.check_lost().map(|()| None)
+    }
+
+    /// The value of a key whose newest entry has operands.
+    #[cold]
+    pub(crate) fn gathered(&self, operated: &Operated, space: u32, key: &[u8]) -> Result<Vec<u8>> {
+        let mut entries = Vec::new();
+        // Where there are operands, nothing expires.
+        let base = self.gather(key, || u64::MAX, &mut entries)?;
+        operands::applied(&*operated.get(space)?, key, base.as_deref(), &entries)
+    }
+
+    /// Whether some entries have operands of merges.
+    pub(crate) fn has_operands(&self) -> bool {
+        self.tables.iter().any(|table| table.has_operands())
     }
 
     /// Whether a merge may store an operand for one of its keys: none of its values expires, is in a log, or was found
@@ -624,7 +635,7 @@ impl<D: Disk> Partition<D> {
         let mut cursor = self.cursor(false, 0)?;
         let mut is_there = cursor.first()?;
         while is_there {
-            let _has_operands = cursor.show(|_, value| value.with(|_| ()))?;
+            cursor.show(|_, value| value.verify())?;
             is_there = cursor.next()?;
         }
         Ok(())
@@ -813,16 +824,16 @@ fn entry_at<D: Disk>(mut cursor: TableCursor<&Table<D>>, ordinal: u32) -> Result
     Ok((cursor, RunEntry { run: 0, ordinal, tombstone }))
 }
 
-/// Passes the value of an entry to `see`, if there is an entry that does not delete its key.
+/// Passes the value of an entry to `see`; `None` if there is no entry, or it deletes its key.
 #[inline(always)]
-fn value_of<D: Disk, R, F: See<R>>(
+fn value_of<D: Disk, R>(
     found: Option<At<'_, D>>,
-    now_ms: impl FnOnce() -> u64,
-    see: F,
-) -> Result<Look<R, F>> {
+    reader: impl Reader,
+    see: impl See<R>,
+) -> Result<Option<R>> {
     match found {
-        Some((mut cursor, entry)) if !entry.tombstone => cursor.seen(entry.ordinal, now_ms, see),
-        _ => Ok(Look::Gone),
+        Some((mut cursor, entry)) if !entry.tombstone => cursor.seen(entry.ordinal, reader, see),
+        _ => Ok(None),
     }
 }
 

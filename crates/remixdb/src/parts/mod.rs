@@ -53,8 +53,8 @@ use crate::disk::Real;
 use crate::disk::{self, Kind, Name};
 use crate::partition::{self, Known, PartitionCursor};
 use crate::remix::{self, Remix};
-use crate::table::{Builder, Look, Table, TableEntry};
-use forrest_engine::{Error, ErrorKind, Numa, Options, Pages, Result};
+use crate::table::{Builder, Table, TableEntry};
+use forrest_engine::{Error, Numa, Options, Pages, Result};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -219,11 +219,6 @@ impl Order {
     }
 }
 
-#[cold]
-fn has_operands() -> Error {
-    Error::new(ErrorKind::Corrupt, "an entry has operands of merges, and only a store applies them")
-}
-
 /// Runs as a partition of a store.
 pub struct Partition(partition::Partition<Real>);
 
@@ -234,11 +229,7 @@ impl Partition {
     /// `Io`, `Corrupt`.
     #[inline]
     pub fn get<R>(&self, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        match self.0.get(self.0.find(key), key, || 0, see)? {
-            Look::Value(seen) => Ok(Some(seen)),
-            Look::Gone => Ok(None),
-            Look::Operands(_) => Err(has_operands()),
-        }
+        self.0.get(self.0.find(key), key, || 0, see)
     }
 
     /// A cursor, not placed yet.
@@ -281,6 +272,6 @@ impl Walk for PartCursor {
 
     #[inline]
     fn show<R>(&mut self, see: impl FnOnce(&[u8], &[u8]) -> R) -> Result<R> {
-        self.0.show(|key, pair| pair.with(|value| see(key, value))?.map_err(|_| has_operands()))
+        self.0.show(|key, pair| pair.with(|value| see(key, value)))
     }
 }

@@ -10,8 +10,7 @@ use crate::disk::{self, Disk};
 use crate::page;
 use crate::see::See;
 use crate::wrapped::{self, InTable, Pointer};
-use forrest_engine::Value;
-use forrest_engine::{Error, Result};
+use forrest_engine::{Error, ErrorKind, Result, Value};
 use forrest_machine::prefetch;
 use std::cmp::Ordering;
 use std::iter::repeat_n;
@@ -41,14 +40,33 @@ enum Seen<R, F> {
     Elsewhere(Pointer, F),
 }
 
-/// What is seen of an entry at a time.
-pub(crate) enum Look<R, F> {
-    /// It has expired.
-    Gone,
-    Value(R),
-    /// It has operands, which are to be applied to what older tables have. Nothing was seen.
-    Operands(F),
+/// Who reads entries. A closure has the time, and applies no operands.
+pub(crate) trait Reader {
+    /// The time at which it reads, in milliseconds since 1970.
+    fn now_ms(&self) -> u64;
+
+    /// The value of a key whose newest entry in tables has operands of merges: they are applied to what older tables
+    /// have.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`; those of the operator.
+    #[cold]
+    fn gathered(&self, _key: &[u8]) -> Result<Vec<u8>> {
+        Err(Error::new(
+            ErrorKind::Corrupt,
+            "an entry has operands of merges, and only a store applies them",
+        ))
+    }
 }
+
+impl<F: Fn() -> u64> Reader for F {
+    fn now_ms(&self) -> u64 {
+        self()
+    }
+}
+
+/// One that cursors share.
+pub(crate) type SharedReader = Arc<dyn Reader + Send + Sync>;
 
 /// What a wrapped value has before its content, or in place of it.
 struct Head {
@@ -96,6 +114,8 @@ pub(crate) struct TableCursor<T> {
     values_ahead: Ahead,
     /// Number of pages that the cache did not have, as far as they were not taken.
     reads: u64,
+    /// Who reads values, if the table has operands of merges.
+    reader: Option<SharedReader>,
 }
 
 /// A walk prefetches this many bytes ahead. The processor does so by itself, but only some lines after the
@@ -143,6 +163,7 @@ impl<T> TableCursor<T> {
             keys_ahead: Ahead::new(0),
             values_ahead: Ahead::new(0),
             reads: 0,
+            reader: None,
         }
     }
 
@@ -186,6 +207,12 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     /// The same, for a walk that wants no values if `keys_only`.
     pub(crate) fn of_keys(self, keys_only: bool) -> TableCursor<T> {
         TableCursor { keys_only, ..self }
+    }
+
+    /// Sets who reads values, and applies operands.
+    #[cold]
+    pub(crate) fn set_reader(&mut self, reader: &SharedReader) {
+        self.reader = Some(reader.clone());
     }
 
     /// Number of pages that the cache did not have since the last call.
@@ -573,44 +600,47 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     }
 
     /// Passes the entry's value to `see`, in place if it is within one page; empty for a tombstone. The header of a
-    /// wrapped value is left out.
+    /// wrapped value is left out; `None` if it has expired at the time of the reader, who applies operands.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.
     #[inline]
-    pub(crate) fn seen<R, F: See<R>>(
+    pub(crate) fn seen<R>(
         &mut self,
         ordinal: u32,
-        now_ms: impl FnOnce() -> u64,
-        see: F,
-    ) -> Result<Look<R, F>> {
+        reader: impl Reader,
+        see: impl See<R>,
+    ) -> Result<Option<R>> {
+        match self.plain_place(ordinal)? {
+            Some(place) => self.bytes_with(place, |bytes| see.here(bytes)).map(Some),
+            None => self.seen_by_kind(ordinal, &reader, see),
+        }
+    }
+
+    /// The extent of a value without a header; `None` if it is beyond the values, or the table has wrapped ones.
+    #[inline(always)]
+    fn plain_place(&mut self, ordinal: u32) -> Result<Option<Range<u64>>> {
         let end = self.table.plain_end;
         let (block, at) = self.block(ordinal)?;
-        match block.value(at) {
-            Some(place) if place.end < end => {
-                self.bytes_with(place, |bytes| see.here(bytes)).map(Look::Value)
-            }
-            // It is beyond the values, or the table has wrapped ones.
-            _ => self.seen_by_kind(ordinal, now_ms, see),
-        }
+        Ok(block.value(at).filter(|place| place.end < end))
     }
 
     #[cold]
     #[inline(never)]
-    fn seen_by_kind<R, F: See<R>>(
+    fn seen_by_kind<R>(
         &mut self,
         ordinal: u32,
-        now_ms: impl FnOnce() -> u64,
-        see: F,
-    ) -> Result<Look<R, F>> {
+        reader: &(impl Reader + ?Sized),
+        see: impl See<R>,
+    ) -> Result<Option<R>> {
         let (kind, place) = (self.kind(ordinal)?, self.value_place(ordinal)?);
         if kind != Kind::Wrapped {
-            return self.bytes_with(place, |bytes| see.here(bytes)).map(Look::Value);
+            return self.bytes_with(place, |bytes| see.here(bytes)).map(Some);
         }
         let offset = place.start;
         let seen = self.bytes_with(place, |bytes| {
             let stored = InTable::read(bytes)?;
-            if stored.has_expired(now_ms()) {
+            if stored.has_expired(reader.now_ms()) {
                 return Some(Seen::Gone);
             }
             Some(match stored {
@@ -620,10 +650,14 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
             })
         })?;
         match seen.ok_or_else(|| self.table.damaged(offset, wrapped::FLAW))? {
-            Seen::Gone => Ok(Look::Gone),
-            Seen::Here(seen) => Ok(Look::Value(seen)),
-            Seen::Operands(see) => Ok(Look::Operands(see)),
-            Seen::Elsewhere(pointer, see) => self.table.large(&pointer, see).map(Look::Value),
+            Seen::Gone => Ok(None),
+            Seen::Here(seen) => Ok(Some(seen)),
+            Seen::Operands(see) => {
+                let mut key = Vec::new();
+                self.key_into(ordinal, &mut key)?;
+                Ok(Some(see.here(&reader.gathered(&key)?)))
+            }
+            Seen::Elsewhere(pointer, see) => self.table.large(&pointer, see).map(Some),
         }
     }
 
@@ -680,29 +714,28 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     /// The same for a value that has not expired at the time at which the caller reads.
     ///
     /// # Errors
-    /// `Io`, `Corrupt`, also for an entry that has operands.
-    #[inline]
-    pub(crate) fn value_with<R>(&mut self, ordinal: u32, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
-        match self.content_seen(ordinal, see)? {
-            Ok(seen) => Ok(seen),
-            Err(_) => Err(self.misfit()),
-        }
-    }
-
-    /// The same, for any way to see it. Gives `see` back if the entry has operands, which are to be applied.
-    ///
-    /// # Errors
     /// `Io`, `Corrupt`.
     #[inline]
-    pub(crate) fn content_seen<R, F: See<R>>(
-        &mut self,
-        ordinal: u32,
-        see: F,
-    ) -> Result<std::result::Result<R, F>> {
-        match self.seen(ordinal, || 0, see)? {
-            Look::Value(seen) => Ok(Ok(seen)),
-            Look::Operands(see) => Ok(Err(see)),
-            Look::Gone => unreachable!("nothing expires at the beginning of time"),
+    pub(crate) fn value_with<R>(&mut self, ordinal: u32, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        self.value_seen(ordinal, see)
+    }
+
+    /// The same, for any way to see it.
+    #[inline]
+    pub(crate) fn value_seen<R>(&mut self, ordinal: u32, see: impl See<R>) -> Result<R> {
+        let seen = match self.plain_place(ordinal)? {
+            Some(place) => self.bytes_with(place, |bytes| see.here(bytes)).map(Some),
+            None => self.walked_by_kind(ordinal, see),
+        };
+        Ok(seen?.expect("nothing expires at the beginning of time"))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn walked_by_kind<R>(&mut self, ordinal: u32, see: impl See<R>) -> Result<Option<R>> {
+        match self.reader.clone() {
+            Some(reader) => self.seen_by_kind(ordinal, &*reader, see),
+            None => self.seen_by_kind(ordinal, &|| 0, see),
         }
     }
 

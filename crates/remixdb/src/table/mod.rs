@@ -39,7 +39,7 @@ mod verify;
 
 pub(crate) use block::Kind;
 pub(crate) use build::{Builder, TableEntry};
-pub(crate) use cursor::{Look, TableCursor};
+pub(crate) use cursor::{Reader, SharedReader, TableCursor};
 #[cfg(any(test, feature = "simulated"))]
 pub(crate) use pack::seal_all as seal_packed;
 
