@@ -6,7 +6,9 @@
 //! such entries from the newest place to the first value or tombstone, and applies them in their order.
 //!
 //! The memtable joins the operands that it gets for a key: those that the operator combines become one. It takes up to
-//! [`COUNT_MAX`] for a key, and [`BYTES_MAX`] bytes of them. A merge beyond that reads the key, and stores a value.
+//! [`COUNT_MAX`] for a key, and [`BYTES_MAX`] bytes of them. A merge beyond that reads the key, and stores a value. A
+//! merge of tables that would join more reads what older tables have, unless one of these is damaged. So a read applies
+//! few operands for each table.
 //!
 //! A value that grows beyond the maximum length stays without the operand that would do that.
 
@@ -19,7 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// Operands that a memtable has for a key, at most.
+/// Operands that a memtable or a table has for a key, at most.
 pub(crate) const COUNT_MAX: usize = if cfg!(test) { 4 } else { 64 };
 /// Bytes of these, about, at most.
 pub(crate) const BYTES_MAX: usize = 4096;
@@ -121,7 +123,7 @@ pub(crate) fn base_ms(entries: &[Vec<u8>], now_ms: impl FnOnce() -> u64) -> u64 
     if entries.is_empty() { now_ms() } else { u64::MAX }
 }
 
-/// Whether a memtable takes an entry with these operands; if not, the key gets a value.
+/// Whether a place takes an entry with these operands; if not, the key gets a value.
 pub(crate) fn fits(bytes: &[u8]) -> bool {
     bytes.len() <= BYTES_MAX && wrapped::operands(bytes).is_some_and(|all| all.len() <= COUNT_MAX)
 }

@@ -218,9 +218,12 @@ pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
                 (Some(Found::Operands), _) => {
                     gathered(version, space, key.as_ref(), read_at)?.map(|value| Value::from(&value[..]))
                 }
-                (None, Some((partition, whereabouts))) => {
-                    partition.get(*whereabouts, key.as_ref(), InTables { version, space, read_at }, ToValue)?
-                }
+                (None, Some((partition, whereabouts))) => partition.get(
+                    *whereabouts,
+                    key.as_ref(),
+                    InTables { version, space, read_at },
+                    ToValue,
+                )?,
                 (None, None) => None,
             });
         }

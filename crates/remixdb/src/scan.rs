@@ -16,8 +16,8 @@
 use crate::disk::{self, Disk};
 use crate::gaps::{Changes, Gaps, Jump};
 use crate::memtable::{Memtable, ReadAt, Said};
-use crate::partition::{self, Partition, PartitionCursor};
 use crate::operands::Operated;
+use crate::partition::{self, Partition, PartitionCursor};
 use crate::ranges::Ranges;
 use crate::read;
 use crate::see::See;
@@ -72,8 +72,8 @@ impl<D: Disk> Shown<'_, D> {
     }
 }
 
-/// The value of a key that has operands in a memtable; `None` if it was deleted meanwhile. For keys only, its value does
-/// not matter, and is not read.
+/// The value of a key that has operands in a memtable; `None` if it was deleted meanwhile. For keys only, its value
+/// does not matter, and is not read.
 #[cold]
 #[inline(never)]
 fn merged<D: Disk>(
@@ -368,6 +368,12 @@ impl<D: Disk> Tables<D> {
     }
 }
 
+#[cold]
+#[inline(never)]
+fn operated<D: Disk>(version: &Version<D>, space: u32) -> Option<Box<(Arc<Operated>, u32)>> {
+    Some(Box::new((version.operated.clone(), space)))
+}
+
 /// Has a cursor over a partition apply operands, if there are some.
 #[cold]
 #[inline(never)]
@@ -435,6 +441,7 @@ enum Last {
 impl<D: Disk> Scan<D> {
     /// A scan of the pairs from one end of a range on. The other end is where a search for the first pair may stop.
     /// With `keys_only`, no values are announced to the device.
+    #[inline(always)]
     pub(crate) fn start(
         changes: &dyn Changes,
         version: Arc<Version<D>>,
@@ -447,10 +454,7 @@ impl<D: Disk> Scan<D> {
         let (may_expire, read_ms, valid, passed) = (false, 0, false, 0);
         let (fault, cursor) = (None, None);
         // Before a version has operands, the store says so.
-        let operated = match version.operated.are_stored() {
-            true => Some(Box::new((version.operated.clone(), space))),
-            false => None,
-        };
+        let operated = if version.operated.are_stored() { operated(&version, space) } else { None };
         let tables = Tables {
             direction,
             keys_only,

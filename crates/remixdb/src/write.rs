@@ -336,6 +336,8 @@ impl<D: Disk> Core<D> {
     }
 
     /// Makes a merge without reading tables; `None` if it has to read what they have for the key.
+    #[cold]
+    #[inline(never)]
     fn merge_unread(
         &self,
         space: &Arc<Space>,
@@ -364,8 +366,8 @@ impl<D: Disk> Core<D> {
                 return Ok(Some(Outcome::Merged));
             }
         };
-        let (effect, outcome) = merge::resolve(Some(operator), &op, old.as_deref(), VALUE_MAX)?;
-        let mut new = new_value(effect).expect("a merge makes a value");
+        let value = merge::merged(&**operator, key, old.as_deref(), [operand], VALUE_MAX)?;
+        let mut new = New(Kind::Value, Cow::Owned(value));
         if let Some(expires) = expires(space, &op) {
             new = self.until(expires, new)?;
         }
@@ -373,7 +375,7 @@ impl<D: Disk> Core<D> {
         let recorded = self.record(&mut order, &[decided])?;
         drop(order);
         self.commit(recorded, self.durability())?;
-        Ok(Some(outcome))
+        Ok(Some(Outcome::Merged))
     }
 
     /// Whether an operand for a key may be stored, if no memtable has the key. It may not where values expire, because
@@ -713,20 +715,23 @@ impl<D: Disk> Core<D> {
             return Ok(Recorded { last, bytes: 0 });
         }
         let (mut given, mut bytes) = (0, 0);
-        for (more, cost) in decided.iter().map(Decided::bytes_and_cost) {
+        let mut has_operands = false;
+        for decided in decided {
+            let (more, cost) = decided.bytes_and_cost();
             (given, bytes) = (given + more, bytes + cost);
+            has_operands |= decided.has_operands();
         }
-        let room = self.room_for(order, decided, bytes);
+        let mut in_log = InLog::default();
+        let room = match has_operands {
+            true => self.room_for_operands(order, decided, &mut bytes, &mut in_log),
+            false => self.room_for(order, decided, bytes),
+        };
         let is_short = matches!(&room, Err(error) if error.kind() == ErrorKind::OutOfSpace);
         // ORDERING: only the listener asks for it.
         if is_short != self.is_short.load(Ordering::Relaxed) {
             self.is_short.store(is_short, Ordering::Relaxed);
         }
         room?;
-        let mut in_log = match decided.iter().any(Decided::has_operands) {
-            true => self.join(order, decided)?,
-            false => InLog::default(),
-        };
         let count = decided.len() as u64;
         if !are_moved {
             // ORDERING: sums that no other data depends on. The caller holds the order lock.
@@ -834,6 +839,28 @@ impl<D: Disk> Core<D> {
             }
         }
         self.log_room_for(order, bytes, keep)
+    }
+
+    /// The same where some are operands, which the memtable gets joined with what it has of their keys: that must fit
+    /// too. Notes them.
+    #[cold]
+    #[inline(never)]
+    fn room_for_operands(
+        &self,
+        order: &mut Order<D>,
+        decided: &[Decided<'_>],
+        bytes: &mut usize,
+        in_log: &mut InLog,
+    ) -> Result<()> {
+        let memtable = order.version.memtable.clone();
+        let joined = self.join(order, decided)?;
+        *bytes += joined.0.iter().map(|(_, all)| all.len()).sum::<usize>();
+        self.room_for(order, decided, *bytes)?;
+        // A new memtable has nothing to join them with.
+        if Arc::ptr_eq(&memtable, &order.version.memtable) {
+            *in_log = joined;
+        }
+        Ok(())
     }
 
     /// The same as [`log_room`](Core::log_room). If the log has a device of its own, which is full, the memtable

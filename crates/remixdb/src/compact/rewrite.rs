@@ -408,7 +408,9 @@ impl<D: Disk> Rewrite<'_, D> {
         let check = || self.store.look();
         let order = if merged.is_empty() { None } else { Some(partition::merge_order(merged, &check)?) };
         let output = self.or_remove(|files| {
-            let old = Old::new(merged, order.clone(), Show::Tombstones, new)?;
+            let mut old = Old::new(merged, order.clone(), Show::Tombstones, new)?;
+            // What is damaged is not read.
+            old.older = self.old.filter(|old| old.damage().is_none()).map(|old| &old.tables()[..from]);
             let deleted = Deleted::new(&self.tables()[..from], new)?;
             merge(new, old, deleted, Output::new(self.store, self.space, u64::MAX, false, files))
         })?;
@@ -608,7 +610,7 @@ pub(super) fn merge<D: Disk>(
                 Ordering::Equal => old.gather(&mut output, &mut entries)?,
                 _ => None,
             };
-            output.add_applied(key, base, &entries, old.show)?;
+            output.add_applied(key, base, entries, (old.show, old.older))?;
             if order == Ordering::Equal {
                 old.advance()?;
             }
@@ -638,6 +640,8 @@ pub(super) struct Old<'n, D: Disk> {
     value: Vec<u8>,
     /// Ranges that are deleted with the new pairs.
     deleted: Option<Arc<Ranges>>,
+    /// All older tables of the partition, if they may be read.
+    older: Option<&'n [Arc<Table<D>>]>,
 }
 
 impl<'n, D: Disk> Old<'n, D> {
@@ -650,7 +654,7 @@ impl<'n, D: Disk> Old<'n, D> {
     ) -> Result<Old<'n, D>> {
         let cursor = order.map(|order| RemixCursor::new(order, partition::runs(tables), show));
         let (key, value, deleted) = (Vec::new(), Vec::new(), range.deleted());
-        let mut old = Old { cursor, show, end: range.end, key, valid: false, value, deleted };
+        let mut old = Old { cursor, show, end: range.end, key, valid: false, value, deleted, older: None };
         if let Some(cursor) = &mut old.cursor {
             cursor.seek(range.low)?;
             old.settle()?;
@@ -704,7 +708,7 @@ impl<'n, D: Disk> Old<'n, D> {
         if wrapped::has_operands(&self.value) {
             let mut entries = Vec::new();
             let base = self.gather(output, &mut entries)?;
-            return output.add_applied(&self.key, base, &entries, self.show);
+            return output.add_applied(&self.key, base, entries, (self.show, self.older));
         }
         let Some(stored) = InTable::read(&self.value) else {
             return Err(disk::damaged(run.table().name(), 0, wrapped::FLAW));
@@ -823,25 +827,31 @@ impl<'s, D: Disk> Output<'s, D> {
     }
 
     /// Adds what entries with operands make, the newest of which comes first: a value if it is known what they are to
-    /// be applied to, or one entry.
+    /// be applied to, or one entry. If that had more operands than an entry may, what older tables have is read.
     #[cold]
     fn add_applied(
         &mut self,
         key: &[u8],
         base: Option<Option<Vec<u8>>>,
-        entries: &[Vec<u8>],
-        show: Show,
+        mut entries: Vec<Vec<u8>>,
+        (show, older): (Show, Option<&[Arc<Table<D>>]>),
     ) -> Result<()> {
         let operator = self.store.version().operated.get(self.space)?;
         // All tables that may have the key are merged.
         let base = base.or((show == Show::Live).then_some(None));
         if let Some(base) = base {
-            let value = operands::applied(&*operator, key, base.as_deref(), entries)?;
+            let value = operands::applied(&*operator, key, base.as_deref(), &entries)?;
             return self.add_live(key, TableEntry::Value(&value), show);
         }
         let mut joined = entries.last().expect("there is one").clone();
         for newer in entries.iter().rev().skip(1) {
             joined = operands::joined(&*operator, key, &joined, newer)?;
+        }
+        if let (false, Some(tables)) = (operands::fits(&joined), older) {
+            let now_ms = self.now_ms();
+            let base = partition::gather(tables, key, || now_ms, &mut entries)?.flatten();
+            let value = operands::applied(&*operator, key, base.as_deref(), &entries)?;
+            return self.add_live(key, TableEntry::Value(&value), show);
         }
         self.add(key, TableEntry::Wrapped(&joined))
     }

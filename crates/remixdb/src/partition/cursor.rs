@@ -74,6 +74,8 @@ pub(super) struct LayerCursor<D: Disk> {
     /// Number of entries without a value at that time that it moved past since the last call of `take_passed`.
     gone: u64,
     walks: Walks,
+    /// Who reads values, if the tables have operands of merges.
+    reader: Option<SharedReader>,
 }
 
 /// Steps of a cursor, added to the count of its partition when the cursor is dropped or placed again.
@@ -101,6 +103,17 @@ enum Over<D: Disk> {
     /// One table, or none.
     One(Option<Owned<D>>),
     Several(RemixCursor<Arc<Remix>, Owned<D>>),
+}
+
+impl<D: Disk> Over<D> {
+    /// The table of a run. REQUIRES: the last move found a key.
+    #[inline(always)]
+    fn table(&mut self, run: usize) -> &mut Owned<D> {
+        match self {
+            Over::One(run) => run.as_mut().expect("it found a key"),
+            Over::Several(cursor) => cursor.of_run(run),
+        }
+    }
 }
 
 impl<D: Disk> Drop for LayerCursor<D> {
@@ -134,7 +147,7 @@ impl<D: Disk> LayerCursor<D> {
         // Which entries of several tables have expired, their order does not say.
         let is_mixed = show == Show::Live && tables.iter().any(|table| table.may_expire());
         let flags = if is_mixed { MIXED } else { 0 };
-        LayerCursor { over, run: 0, ordinal: 0, flags, now_ms, show, gone: 0, walks }
+        LayerCursor { over, run: 0, ordinal: 0, flags, now_ms, show, gone: 0, walks, reader: None }
     }
 
     /// Number of tombstones, replaced entries and expired values that it moved past since the last call. They count as
@@ -161,10 +174,7 @@ impl<D: Disk> LayerCursor<D> {
     /// The table of the current entry. REQUIRES: the last move found a key.
     #[inline(always)]
     fn table(&mut self) -> &mut Owned<D> {
-        match &mut self.over {
-            Over::One(run) => run.as_mut().expect("it found a key"),
-            Over::Several(cursor) => cursor.of_run(self.run),
-        }
+        self.over.table(self.run)
     }
 
     /// The current key. REQUIRES: the last move found one.
@@ -179,8 +189,9 @@ impl<D: Disk> LayerCursor<D> {
     /// Passes the key to `see`, with access to the value. REQUIRES: the last move found them.
     #[inline(always)]
     pub(super) fn show<R>(&mut self, see: impl FnOnce(&[u8], Pair<'_, D>) -> R) -> R {
-        let ordinal = self.ordinal;
-        self.table().with_kept_key(|key, table| see(key, Pair { table, ordinal }))
+        let LayerCursor { over, run, ordinal, reader, .. } = self;
+        let (ordinal, reader) = (*ordinal, &*reader);
+        over.table(*run).with_kept_key(|key, table| see(key, Pair { table, ordinal, reader }))
     }
 
     /// Requests the value. REQUIRES: the last move found a key.
@@ -345,10 +356,7 @@ impl<D: Disk> LayerCursor<D> {
     /// Sets who reads values, and applies operands.
     #[cold]
     pub(super) fn set_reader(&mut self, reader: &SharedReader) {
-        match &mut self.over {
-            Over::One(run) => run.iter_mut().for_each(|run| run.set_reader(reader)),
-            Over::Several(cursor) => cursor.each_run(|run, _| run.set_reader(reader)),
-        }
+        self.reader = Some(reader.clone());
     }
 
     /// Reads the key at the place of the REMIX; false if there is none.
@@ -412,6 +420,7 @@ impl<D: Disk> LayerCursor<D> {
 pub(crate) struct Pair<'c, D: Disk> {
     table: &'c mut Owned<D>,
     ordinal: u32,
+    reader: &'c Option<SharedReader>,
 }
 
 impl<D: Disk> Pair<'_, D> {
@@ -432,6 +441,6 @@ impl<D: Disk> Pair<'_, D> {
     /// The same, for any way to see them.
     #[inline]
     pub(crate) fn seen<R>(self, see: impl See<R>) -> Result<R> {
-        self.table.value_seen(self.ordinal, see)
+        self.table.value_seen(self.ordinal, self.reader, see)
     }
 }

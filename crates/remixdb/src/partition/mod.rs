@@ -572,20 +572,11 @@ impl<D: Disk> Partition<D> {
         into: &mut Vec<Vec<u8>>,
     ) -> Result<Option<Vec<u8>>> {
         let from = self.lost.last().map_or(0, |newest| newest.older);
-        for table in self.tables[from..].iter().rev() {
-            let Some((mut cursor, entry)) = entry_of(table, key)? else { continue };
-            if entry.tombstone {
-                return Ok(None);
-            }
-            match cursor.operands(entry.ordinal)? {
-                Some(operands) => into.push(operands),
-                None => {
-                    return cursor.seen(entry.ordinal, || base_ms(into, &now_ms), <[u8]>::to_vec);
-                }
-            }
+        match gather(&self.tables[from..], key, now_ms, into)? {
+            Some(base) => Ok(base),
+            // It may be in the newest lost table.
+            None => self.check_lost().map(|()| None),
         }
-        // It may be in the newest lost table.
-        self.check_lost().map(|()| None)
     }
 
     /// The value of a key whose newest entry has operands.
@@ -815,6 +806,31 @@ fn entry_of<'t, D: Disk>(table: &'t Arc<Table<D>>, key: &[u8]) -> Result<Option<
     let mut cursor = TableCursor::new(&**table);
     let found = cursor.find(key)?;
     found.map(|ordinal| entry_at(cursor, ordinal)).transpose()
+}
+
+/// The same as [`Partition::gather`] for some tables; `Some(None)` if the key is not there, and `None` if none of them
+/// has a value or a tombstone.
+#[cold]
+pub(crate) fn gather<D: Disk>(
+    tables: &[Arc<Table<D>>],
+    key: &[u8],
+    now_ms: impl Fn() -> u64,
+    into: &mut Vec<Vec<u8>>,
+) -> Result<Option<Option<Vec<u8>>>> {
+    for table in tables.iter().rev() {
+        let Some((mut cursor, entry)) = entry_of(table, key)? else { continue };
+        if entry.tombstone {
+            return Ok(Some(None));
+        }
+        match cursor.operands(entry.ordinal)? {
+            Some(operands) => into.push(operands),
+            None => {
+                let at_ms = base_ms(into, &now_ms);
+                return cursor.seen(entry.ordinal, || at_ms, <[u8]>::to_vec).map(Some);
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The entry at an ordinal of a table, and the table's cursor.

@@ -52,10 +52,7 @@ pub(crate) trait Reader {
     /// `Io`, `Corrupt`; those of the operator.
     #[cold]
     fn gathered(&self, _key: &[u8]) -> Result<Vec<u8>> {
-        Err(Error::new(
-            ErrorKind::Corrupt,
-            "an entry has operands of merges, and only a store applies them",
-        ))
+        Err(Error::new(ErrorKind::Corrupt, "an entry has operands of merges, and only a store applies them"))
     }
 }
 
@@ -114,8 +111,6 @@ pub(crate) struct TableCursor<T> {
     values_ahead: Ahead,
     /// Number of pages that the cache did not have, as far as they were not taken.
     reads: u64,
-    /// Who reads values, if the table has operands of merges.
-    reader: Option<SharedReader>,
 }
 
 /// A walk prefetches this many bytes ahead. The processor does so by itself, but only some lines after the
@@ -163,7 +158,6 @@ impl<T> TableCursor<T> {
             keys_ahead: Ahead::new(0),
             values_ahead: Ahead::new(0),
             reads: 0,
-            reader: None,
         }
     }
 
@@ -207,12 +201,6 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     /// The same, for a walk that wants no values if `keys_only`.
     pub(crate) fn of_keys(self, keys_only: bool) -> TableCursor<T> {
         TableCursor { keys_only, ..self }
-    }
-
-    /// Sets who reads values, and applies operands.
-    #[cold]
-    pub(crate) fn set_reader(&mut self, reader: &SharedReader) {
-        self.reader = Some(reader.clone());
     }
 
     /// Number of pages that the cache did not have since the last call.
@@ -717,24 +705,34 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
     /// `Io`, `Corrupt`.
     #[inline]
     pub(crate) fn value_with<R>(&mut self, ordinal: u32, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
-        self.value_seen(ordinal, see)
+        self.value_seen(ordinal, &None, see)
     }
 
-    /// The same, for any way to see it.
+    /// The same, for any way to see it. Operands are applied by the reader, if there is one.
     #[inline]
-    pub(crate) fn value_seen<R>(&mut self, ordinal: u32, see: impl See<R>) -> Result<R> {
+    pub(crate) fn value_seen<R>(
+        &mut self,
+        ordinal: u32,
+        reader: &Option<SharedReader>,
+        see: impl See<R>,
+    ) -> Result<R> {
         let seen = match self.plain_place(ordinal)? {
             Some(place) => self.bytes_with(place, |bytes| see.here(bytes)).map(Some),
-            None => self.walked_by_kind(ordinal, see),
+            None => self.walked_by_kind(ordinal, reader, see),
         };
         Ok(seen?.expect("nothing expires at the beginning of time"))
     }
 
     #[cold]
     #[inline(never)]
-    fn walked_by_kind<R>(&mut self, ordinal: u32, see: impl See<R>) -> Result<Option<R>> {
-        match self.reader.clone() {
-            Some(reader) => self.seen_by_kind(ordinal, &*reader, see),
+    fn walked_by_kind<R>(
+        &mut self,
+        ordinal: u32,
+        reader: &Option<SharedReader>,
+        see: impl See<R>,
+    ) -> Result<Option<R>> {
+        match reader {
+            Some(reader) => self.seen_by_kind(ordinal, &**reader, see),
             None => self.seen_by_kind(ordinal, &|| 0, see),
         }
     }

@@ -15,7 +15,9 @@ use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
 use crate::disk::{Disk, Kind};
+use crate::operands;
 use crate::salvage;
+use crate::table::TableCursor;
 use forrest_engine::merge::MergeOperator;
 use forrest_engine::{Direction, Durability, ErrorKind, Filter, Op, Options, Verdict, View as _};
 use forrest_testing::sized;
@@ -412,6 +414,86 @@ fn operands_that_do_not_combine_are_listed() {
     let error = store.apply(&space, Op::Merge { key: b"k", operand: b"panic" }).unwrap_err();
     assert_eq!((error.kind(), store.visible()), (ErrorKind::InvalidArgument, logged), "{error}");
     assert_eq!(get(&store, &space, b"k").as_deref(), Some(&b"+2"[..]));
+}
+
+/// The operands of a key in each table.
+fn operands_in_tables(store: &Store, key: &[u8]) -> Vec<Vec<u8>> {
+    let version = store.version().clone();
+    let mut all = Vec::new();
+    for table in version.each().flat_map(|(_, partition)| partition.tables()) {
+        let mut cursor = TableCursor::new(&**table);
+        if let Some(ordinal) = cursor.find(key).unwrap() {
+            all.extend(cursor.operands(ordinal).unwrap());
+        }
+    }
+    all
+}
+
+/// While small tables are merged and the one with the value stays, the operands of a key would become more and more.
+/// An entry has as many as a memtable takes; beyond that the value is read.
+#[test]
+pub(super) fn operands_in_tables_are_bounded() {
+    for (operator, bytes, each) in [("pile", 2, 3), ("append", 1000, 1)] {
+        let disk = Simulated::new();
+        let sizes =
+            Options { memtable_bytes: 1 << 20, table_bytes: 16 << 20, ..options(Durability::Buffered) };
+        let (store, space) = opened(&disk, operator, sizes);
+        for number in 0..4000_u32 {
+            set(&store, &space, &number.to_be_bytes(), &[b'.'; 50]);
+        }
+        set(&store, &space, b"k", b"_");
+        store.flush_all().unwrap();
+        let oldest = store.version().partition(space.id, b"k").unwrap().tables()[0].name();
+        let (mut expected, mut most) = (b"_".to_vec(), 0);
+        for round in 0..60_u8 {
+            for number in 0..each {
+                let operand = vec![b'a' + (round + number) % 26; bytes];
+                merge(&store, &space, b"k", &operand);
+                expected.extend(operand);
+            }
+            set(&store, &space, &[b'l', round], b"");
+            store.flush_all().unwrap();
+            for entry in operands_in_tables(&store, b"k") {
+                assert!(operands::fits(&entry), "{operator}, round {round}: {} bytes", entry.len());
+                most = most.max(entry.len());
+            }
+            assert_eq!(get(&store, &space, b"k").as_ref(), Some(&expected), "{operator}, round {round}");
+        }
+        let tables = store.version().partition(space.id, b"k").unwrap().tables().to_vec();
+        assert_eq!(tables[0].name(), oldest, "{operator}: it was never merged");
+        assert!(tables.len() > 1 && most > bytes * each as usize, "{operator}: {} tables", tables.len());
+        store.compact().unwrap();
+        assert_eq!(get(&store, &space, b"k"), Some(expected));
+    }
+}
+
+/// What a memtable gets is what counts: short operands for keys of which it has long ones. It takes no more than it has
+/// room for.
+#[test]
+pub(super) fn operands_have_room_in_the_memtable() {
+    let disk = Simulated::new();
+    let sizes =
+        Options { memtable_bytes: 12 << 20, batch_bytes_max: 1 << 20, ..options(Durability::Buffered) };
+    let (store, space) = opened(&disk, "append", sizes);
+    set(&store, &space, b"k", b"");
+    store.flush_all().unwrap();
+    let keys: Vec<_> = (0..10_000_u32).map(u32::to_be_bytes).collect();
+    let long = [b'x'; 1000];
+    for key in &keys {
+        merge(&store, &space, key, &long);
+    }
+    assert_eq!(with_operands(&store), [0, 1]);
+    let ops: Vec<_> =
+        keys.iter().map(|key| (&space, Op::Merge { key: &key[..], operand: &b"y"[..] })).collect();
+    let _no_condition = store.write(&ops, None).unwrap();
+    let version = store.version().clone();
+    for memtable in version.memtables() {
+        assert!(memtable.has_room(0), "{} bytes", memtable.bytes());
+    }
+    assert_eq!(with_operands(&store), [0, 2]);
+    for key in [&keys[0], &keys[9_999]] {
+        assert_eq!(get(&store, &space, key).unwrap(), [&long[..], b"y"].concat());
+    }
 }
 
 /// Where values expire, in a store with history, and for values in logs, merges read.
