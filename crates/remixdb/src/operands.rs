@@ -96,7 +96,7 @@ fn listed(bytes: &[u8]) -> Result<Vec<&[u8]>> {
 /// One entry with the operands of an older one and then those of a newer one.
 ///
 /// # Errors
-/// `InvalidArgument` if the operator panics; `Corrupt` if an entry has no operands.
+/// `Corrupt` if an entry has no operands.
 pub(crate) fn joined(
     operator: &dyn MergeOperator,
     key: &[u8],
@@ -105,10 +105,8 @@ pub(crate) fn joined(
 ) -> Result<Vec<u8>> {
     let mut all: Vec<Cow<'_, [u8]>> = listed(older)?.into_iter().map(Cow::Borrowed).collect();
     for operand in listed(newer)? {
-        let one = match all.last() {
-            Some(last) => merge::combined(operator, key, last, operand)?,
-            None => None,
-        };
+        // One that panics does not combine them: they are applied one by one, as they are read.
+        let one = all.last().and_then(|last| merge::combined(operator, key, last, operand).ok().flatten());
         match (all.last_mut(), one) {
             (Some(last), Some(one)) => *last = Cow::Owned(one),
             _ => all.push(Cow::Borrowed(operand)),
@@ -131,7 +129,7 @@ pub(crate) fn fits(bytes: &[u8]) -> bool {
 /// The value that entries with operands make of an older value. The newest entry comes first.
 ///
 /// # Errors
-/// As [`joined`].
+/// As [`joined`]; `InvalidArgument` if the operator panics.
 pub(crate) fn applied(
     operator: &dyn MergeOperator,
     key: &[u8],

@@ -5,7 +5,7 @@
 use crate::disk::Disk;
 use crate::memtable::{Memtable, ReadAt, Said};
 use crate::operands::{self, base_ms};
-use crate::see::{See, ToValue};
+use crate::see::{Presence, See, ToValue};
 use crate::table::Reader;
 use crate::values::Values;
 use crate::version::Version;
@@ -128,6 +128,8 @@ where
         None => {}
         Some(Found::Value(seen)) => return Ok(Some(seen)),
         Some(Found::Nothing) => return Ok(None),
+        // They make a value, whatever that is.
+        Some(Found::Operands) if !<&mut S as See<R>>::READS => return Ok(Some(see.here(&[]))),
         Some(Found::Operands) => {
             let value = gathered(version, space, key, read_at)?;
             return Ok(value.map(|value| see.here(&value)));
@@ -242,6 +244,17 @@ pub(crate) fn in_tables<D: Disk, R>(
 ) -> Result<Option<R>> {
     let Some(partition) = version.partition(space, key) else { return Ok(None) };
     partition.get(partition.find(key), key, InTables { version, space, read_at }, see)
+}
+
+/// Whether the tables have a key; if so, an empty value stands for what it has.
+pub(crate) fn presence_in_tables<D: Disk>(
+    version: &Version<D>,
+    space: u32,
+    key: &[u8],
+    read_at: ReadAt<'_>,
+) -> Result<Option<Value>> {
+    let found = in_tables(version, space, key, read_at, &mut Presence)?;
+    Ok(found.map(|()| Value::from(&b""[..])))
 }
 
 /// The value of a key in the tables, owned.

@@ -262,7 +262,6 @@ impl<'c, D: Disk> Replay<'c, D> {
     /// Takes operands: joins them with what the memtable has.
     fn merge(&mut self, name: Name, (space, key): (u32, &[u8]), sequence: u64, bytes: &[u8]) -> Result<()> {
         self.check(name, space, key, sequence)?;
-        self.make_room(name, memtable::cost(key.len(), bytes.len()))?;
         let of_space = |one: &&Arc<Space>| one.id == space;
         let operator =
             self.catalog.spaces.values().find(of_space).and_then(|space| space.operator().cloned());
@@ -279,16 +278,26 @@ impl<'c, D: Disk> Replay<'c, D> {
             let old = said.value(|| u64::MAX);
             Ok((false, operands::applied(&*operator, key, old, &[bytes.to_vec()])?))
         };
-        match self.memtable.get(space, key, ReadAt::Past(&newest), join).transpose()? {
-            None => self.set(name, space, key, sequence, Entry::Wrapped(bytes)),
-            Some((true, joined)) => self.set(name, space, key, sequence, Entry::Wrapped(&joined)),
-            Some((false, value)) => self.set(name, space, key, sequence, Entry::Value(&value)),
-        }
+        let joined = self.memtable.get(space, key, ReadAt::Past(&newest), join).transpose()?;
+        let memtable = self.memtable.clone();
+        let len = joined.as_ref().map_or(bytes.len(), |(_, joined)| joined.len());
+        self.make_room(name, memtable::cost(key.len(), len))?;
+        let entry = match &joined {
+            Some((false, value)) => Entry::Value(value),
+            Some((true, joined)) if Arc::ptr_eq(&memtable, &self.memtable) => Entry::Wrapped(joined),
+            // A new memtable has nothing to join them with: the older ones are in that before it.
+            _ => Entry::Wrapped(bytes),
+        };
+        self.set_in_room(space, key, sequence, entry)
     }
 
     fn set(&mut self, name: Name, space: u32, key: &[u8], sequence: u64, value: Entry<'_>) -> Result<()> {
         self.check(name, space, key, sequence)?;
         self.make_room(name, memtable::cost(key.len(), value.bytes().len()))?;
+        self.set_in_room(space, key, sequence, value)
+    }
+
+    fn set_in_room(&mut self, space: u32, key: &[u8], sequence: u64, value: Entry<'_>) -> Result<()> {
         let nobody = BTreeMap::new();
         let wanted = wanted(&self.reading, sequence, &nobody);
         self.memtable.set(space, key, sequence, value, &wanted, &mut self.scratch)

@@ -296,27 +296,32 @@ impl<D: Disk> Core<D> {
         // Taken before the lock: what tables have for a key is valid until the tables are replaced. And
         // dropped after the lock, because that may close files.
         let before = reads(&op).then(|| self.version());
+        // A delete has to know whether the key is there, and not what it has.
+        let is_delete = matches!(op, Op::Delete { .. });
+        let in_tables = |version| match is_delete {
+            true => read::presence_in_tables(version, space.id, key, self.newest()),
+            false => read::value_in_tables(version, space.id, key, self.newest()),
+        };
         // A damaged table matters only if no memtable has the key.
-        let looked = before
-            .as_ref()
-            .map(|before| (before, read::value_in_tables(before, space.id, key, self.newest())));
-        let mut order = self.admit(matches!(op, Op::Delete { .. }))?;
+        let looked = before.as_ref().map(|before| (before, in_tables(before)));
+        let mut order = self.admit(is_delete)?;
         space.check()?;
         let old = match looked {
             None => None,
-            Some((before, in_tables)) => {
+            Some((before, looked)) => {
                 let now = &order.version;
                 match read::in_memtables(now, space.id, key, self.newest(), |bytes| Value::from(bytes)) {
                     Some(Found::Value(value)) => Some(value),
                     Some(Found::Nothing) => None,
+                    Some(Found::Operands) if is_delete => Some(Value::from(&b""[..])),
                     Some(Found::Operands) => read::get(now, space.id, key, self.newest(), ToValue)?,
                     // A value that was there may have expired since.
                     None if same_partition(before, now, space.id, key)
-                        && !(may_expire(now, space.id, key) && matches!(in_tables, Ok(Some(_)))) =>
+                        && !(may_expire(now, space.id, key) && matches!(looked, Ok(Some(_)))) =>
                     {
-                        in_tables?
+                        looked?
                     }
-                    None => read::value_in_tables(now, space.id, key, self.newest())?,
+                    None => in_tables(now)?,
                 }
             }
         };
@@ -724,7 +729,7 @@ impl<D: Disk> Core<D> {
         let mut in_log = InLog::default();
         let room = match has_operands {
             true => self.room_for_operands(order, decided, &mut bytes, &mut in_log),
-            false => self.room_for(order, decided, bytes),
+            false => self.room_for(order, decided, bytes, bytes),
         };
         let is_short = matches!(&room, Err(error) if error.kind() == ErrorKind::OutOfSpace);
         // ORDERING: only the listener asks for it.
@@ -816,9 +821,16 @@ impl<D: Disk> Core<D> {
         Ok(Recorded { last, bytes })
     }
 
-    /// Sees to it that decided changes have room in the memtable and in the log. What is logged must fit.
+    /// Sees to it that decided changes have room in the memtable and in the log, which get that many bytes. What is
+    /// logged must fit.
     #[inline]
-    fn room_for(&self, order: &mut Order<D>, decided: &[Decided<'_>], bytes: usize) -> Result<()> {
+    fn room_for(
+        &self,
+        order: &mut Order<D>,
+        decided: &[Decided<'_>],
+        bytes: usize,
+        logged: usize,
+    ) -> Result<()> {
         let limit = self.limits.memtable_bytes();
         // Deletes go further than other changes where there is little space.
         let deletes = decided.iter().all(Decided::deletes);
@@ -838,7 +850,7 @@ impl<D: Disk> Core<D> {
                 frozen => frozen?,
             }
         }
-        self.log_room_for(order, bytes, keep)
+        self.log_room_for(order, logged, keep)
     }
 
     /// The same where some are operands, which the memtable gets joined with what it has of their keys: that must fit
@@ -853,9 +865,9 @@ impl<D: Disk> Core<D> {
         in_log: &mut InLog,
     ) -> Result<()> {
         let memtable = order.version.memtable.clone();
-        let joined = self.join(order, decided)?;
+        let (joined, logged) = (self.join(order, decided)?, *bytes);
         *bytes += joined.0.iter().map(|(_, all)| all.len()).sum::<usize>();
-        self.room_for(order, decided, *bytes)?;
+        self.room_for(order, decided, *bytes, logged)?;
         // A new memtable has nothing to join them with.
         if Arc::ptr_eq(&memtable, &order.version.memtable) {
             *in_log = joined;

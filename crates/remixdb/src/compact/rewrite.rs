@@ -840,8 +840,12 @@ impl<'s, D: Disk> Output<'s, D> {
         // All tables that may have the key are merged.
         let base = base.or((show == Show::Live).then_some(None));
         if let Some(base) = base {
-            let value = operands::applied(&*operator, key, base.as_deref(), &entries)?;
-            return self.add_live(key, TableEntry::Value(&value), show);
+            match operands::applied(&*operator, key, base.as_deref(), &entries) {
+                Ok(value) => return self.add_live(key, TableEntry::Value(&value), show),
+                // They stay as they are, as there is nothing that they would be applied to.
+                Err(_) if base.is_none() && show == Show::Live => {}
+                Err(error) => return Err(self.inapplicable(&error)),
+            }
         }
         let mut joined = entries.last().expect("there is one").clone();
         for newer in entries.iter().rev().skip(1) {
@@ -850,10 +854,20 @@ impl<'s, D: Disk> Output<'s, D> {
         if let (false, Some(tables)) = (operands::fits(&joined), older) {
             let now_ms = self.now_ms();
             let base = partition::gather(tables, key, || now_ms, &mut entries)?.flatten();
-            let value = operands::applied(&*operator, key, base.as_deref(), &entries)?;
+            let value = operands::applied(&*operator, key, base.as_deref(), &entries)
+                .map_err(|error| self.inapplicable(&error))?;
             return self.add_live(key, TableEntry::Value(&value), show);
         }
         self.add(key, TableEntry::Wrapped(&joined))
+    }
+
+    /// The error of operands that cannot be applied. It counts as damage of the tables: they stay as they are, newer
+    /// ones are added to them, and a read of the key fails until it gets another value or is deleted.
+    #[cold]
+    fn inapplicable(&self, error: &Error) -> Error {
+        let what =
+            format!("keyspace {}: operands of merges in tables cannot be applied: {error}", self.space);
+        Error::new(ErrorKind::Corrupt, what)
     }
 
     /// Adds a value that is there, as the filter decides. If others have the key, `show` has tombstones.

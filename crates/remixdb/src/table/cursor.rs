@@ -615,11 +615,11 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
 
     #[cold]
     #[inline(never)]
-    fn seen_by_kind<R>(
+    fn seen_by_kind<R, S: See<R>>(
         &mut self,
         ordinal: u32,
         reader: &(impl Reader + ?Sized),
-        see: impl See<R>,
+        see: S,
     ) -> Result<Option<R>> {
         let (kind, place) = (self.kind(ordinal)?, self.value_place(ordinal)?);
         if kind != Kind::Wrapped {
@@ -640,6 +640,8 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         match seen.ok_or_else(|| self.table.damaged(offset, wrapped::FLAW))? {
             Seen::Gone => Ok(None),
             Seen::Here(seen) => Ok(Some(seen)),
+            // They make a value, whatever that is.
+            Seen::Operands(see) if !S::READS => Ok(Some(see.here(&[]))),
             Seen::Operands(see) => {
                 let mut key = Vec::new();
                 self.key_into(ordinal, &mut key)?;
@@ -747,7 +749,12 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
             return Ok(None);
         }
         let place = self.value_place(ordinal)?;
-        self.bytes_with(place, |bytes| wrapped::has_operands(bytes).then(|| bytes.to_vec()))
+        let offset = place.start;
+        let found = self.bytes_with(place, |bytes| match wrapped::has_operands(bytes) {
+            false => Some(None),
+            true => wrapped::operands(bytes).map(|_| Some(bytes.to_vec())),
+        })?;
+        found.ok_or_else(|| self.table.damaged(offset, wrapped::FLAW))
     }
 
     /// When the entry's value expires, if it does; in milliseconds since 1970.

@@ -16,10 +16,11 @@ use crate::core::Handle;
 use crate::disk::simulated::Simulated;
 use crate::disk::{Disk, Kind};
 use crate::operands;
+use crate::page;
 use crate::salvage;
 use crate::table::TableCursor;
 use forrest_engine::merge::MergeOperator;
-use forrest_engine::{Direction, Durability, ErrorKind, Filter, Op, Options, Verdict, View as _};
+use forrest_engine::{Direction, Durability, ErrorKind, Filter, Op, Options, Outcome, Verdict, View as _};
 use forrest_testing::sized;
 use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
@@ -702,4 +703,186 @@ fn an_expired_value_is_no_base() {
     store.sync().unwrap();
     crate::recover::refresh(&beside).unwrap();
     assert_eq!((seen(), get(&store, &space, b"k")), (Some(b"1".to_vec()), Some(b"1".to_vec())));
+}
+
+/// A replay that has no room for a list of operands puts the new one alone in the next memtable.
+#[test]
+pub(super) fn a_replay_doubles_no_operands() {
+    let disk = Simulated::new();
+    let memtable_bytes = 16 << 20;
+    let sizes = Options { memtable_bytes, batch_bytes_max: 1, ..options(Durability::Buffered) };
+    let open = || opened(&disk, "append", Options { memory_bytes: None, ..sizes.clone() });
+    let (store, space) = open();
+    set(&store, &space, b"k", b"_");
+    store.flush_all().unwrap();
+    let mut expected = b"_".to_vec();
+    for letter in b'a'..b'd' {
+        merge(&store, &space, b"k", &[letter; 1000]);
+        expected.extend([letter; 1000]);
+    }
+    let memtable = store.version().memtable.clone();
+    for number in 0_u32.. {
+        let left = memtable_bytes - memtable.bytes();
+        if left <= 1500 {
+            break;
+        }
+        set(&store, &space, &number.to_be_bytes(), &vec![b'.'; if left > 20_000 { 10_000 } else { 100 }]);
+    }
+    assert!(Arc::ptr_eq(&memtable, &store.version().memtable), "there is little room, and some");
+    merge(&store, &space, b"k", b"!");
+    expected.extend(b"!");
+    store.sync().unwrap();
+    drop((memtable, store, space));
+    let (store, space) = open();
+    assert_eq!(get(&store, &space, b"k"), Some(expected));
+}
+
+/// Appends, and panics for some: for an operand `panic` at a value `bad`, and to combine `x` and `y`.
+struct Picky;
+
+impl MergeOperator for Picky {
+    fn name(&self) -> &str {
+        "picky"
+    }
+
+    fn merge(&self, _key: &[u8], old: Option<&[u8]>, operand: &[u8]) -> Vec<u8> {
+        assert!(operand != b"panic" || old != Some(b"bad"), "what it is not made for");
+        [old.unwrap_or_default(), operand].concat()
+    }
+
+    fn combine(&self, _key: &[u8], first: &[u8], then: &[u8]) -> Option<Vec<u8>> {
+        assert!((first, then) != (b"x", b"y"), "what it cannot combine");
+        None
+    }
+}
+
+fn picky(disk: &Simulated) -> (Store, Arc<Space>) {
+    let mut options =
+        Options { memtable_bytes: 1 << 20, table_bytes: 16 << 20, ..options(Durability::Buffered) };
+    options.operators.add(Arc::new(Picky));
+    opened(disk, "picky", options)
+}
+
+/// Operands that cannot be applied fail the reads of their key. The store goes on, and the key can be deleted.
+#[test]
+pub(super) fn operands_that_panic_fail_their_key() {
+    for is_in_tables in [false, true] {
+        let disk = Simulated::new();
+        let (store, space) = picky(&disk);
+        set(&store, &space, b"k", b"bad");
+        store.flush_all().unwrap();
+        merge(&store, &space, b"k", b"panic");
+        if is_in_tables {
+            store.flush_all().unwrap();
+        }
+        let view = store.view(&space);
+        assert_eq!(view.get(b"k").unwrap_err().kind(), ErrorKind::InvalidArgument);
+        assert!(view.contains(b"k").unwrap());
+        assert_eq!(view.count(Bound::Unbounded, Bound::Unbounded).unwrap(), 1);
+        drop(view);
+        let error = store.compact().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().contains("operands of merges in tables cannot be applied"), "{error}");
+        for number in 0..60_u8 {
+            set(&store, &space, &[b'l', number], b"1");
+            store.flush_all().unwrap();
+        }
+        drop((store, space));
+        let (store, space) = picky(&disk);
+        assert_eq!(get(&store, &space, b"l\x03").as_deref(), Some(&b"1"[..]));
+        assert_eq!(store.apply(&space, Op::Delete { key: b"k" }).unwrap(), Outcome::Deleted(true));
+        store.compact().unwrap();
+        assert_eq!(get(&store, &space, b"k"), None);
+        store.verify().unwrap();
+    }
+}
+
+/// Operands whose combination panics stay apart, in a recovery and where tables are merged.
+#[test]
+fn operands_that_cannot_be_combined_stay_apart() {
+    for is_in_tables in [false, true] {
+        let disk = Simulated::new();
+        let (store, space) = picky(&disk);
+        for number in 0..4000_u32 {
+            set(&store, &space, &number.to_be_bytes(), &[b'.'; 50]);
+        }
+        set(&store, &space, b"k", b"_");
+        store.flush_all().unwrap();
+        for operand in [b"x", b"y"] {
+            merge(&store, &space, b"k", operand);
+            store.freeze(&mut store.order()).unwrap();
+        }
+        if is_in_tables {
+            for number in 0..60_u8 {
+                set(&store, &space, &[b'l', number], b"");
+                store.flush_all().unwrap();
+            }
+        }
+        store.sync().unwrap();
+        drop((store, space));
+        let (store, space) = picky(&disk);
+        assert_eq!(get(&store, &space, b"k").as_deref(), Some(&b"_xy"[..]));
+    }
+}
+
+/// A list of operands that is damaged under a good checksum is found by `verify`, and errors name its table.
+#[test]
+pub(super) fn a_forged_list_is_found() {
+    let disk = Simulated::new();
+    let sizes = Options { memtable_bytes: 1 << 20, ..options(Durability::Buffered) };
+    let (store, space) = opened(&disk, "append", sizes.clone());
+    for key in [b"j", b"k", b"l"] {
+        set(&store, &space, key, &[b'.'; 3000]);
+    }
+    store.flush_all().unwrap();
+    merge(&store, &space, b"k", b"ABCDEFGH");
+    merge(&store, &space, b"l", b"1");
+    store.flush_all().unwrap();
+    store.sync().unwrap();
+    drop((store, space));
+    let (mut files, list) = (disk.files(), b"\x02\x08ABCDEFGH");
+    for (name, bytes) in files.iter_mut().filter(|(name, _)| name.kind == Kind::Table) {
+        let Some(at) = bytes.windows(list.len()).position(|some| some == list) else { continue };
+        bytes[at + 1] = 0x28;
+        let last = bytes.len() / page::BYTES - 1;
+        for (number, page) in bytes.chunks_exact_mut(page::BYTES).enumerate() {
+            page::seal(page, *name, number as u64 | if number == last { page::LAST } else { 0 });
+        }
+    }
+    let (store, space) = opened(&Simulated::from_files(files), "append", sizes);
+    let errors = [
+        store.view(&space).get(b"k").map(drop).unwrap_err(),
+        store.verify().map(drop).unwrap_err(),
+        store.compact().unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().contains(".table at offset"), "{error}");
+    }
+}
+
+/// The log has room for operands if it has room for as short values, however long the lists are that a memtable gets.
+#[test]
+fn operands_need_no_more_of_the_log_than_they_have() {
+    for merges in [true, false] {
+        let disk = Simulated::new();
+        let sizes =
+            Options { memtable_bytes: 16 << 20, batch_bytes_max: 1 << 20, ..options(Durability::Buffered) };
+        let (store, space) = opened(&disk, "append", Options { memory_bytes: None, ..sizes });
+        set(&store, &space, b"k", b"_");
+        store.flush_all().unwrap();
+        let keys: Vec<_> = (0..500_u32).map(u32::to_be_bytes).collect();
+        for key in &keys {
+            (0..4).for_each(|_| merge(&store, &space, key, &[b'x'; 1000]));
+        }
+        store.sync().unwrap();
+        let used: u64 = disk.files().iter().map(|(_, bytes)| bytes.len() as u64).sum();
+        disk.set_capacity(Some(used + (1 << 20)));
+        let op = |key| match merges {
+            true => Op::Merge { key, operand: &b"y"[..] },
+            false => Op::Set { key, value: &b"y"[..] },
+        };
+        let ops: Vec<_> = keys.iter().map(|key| (&space, op(&key[..]))).collect();
+        let _no_condition = store.write(&ops, None).unwrap();
+    }
 }
