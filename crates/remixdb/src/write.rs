@@ -525,7 +525,7 @@ impl<D: Disk> Core<D> {
             for span in spans.iter() {
                 let (within, _) = places(partitions, span);
                 for partition in &partitions[within] {
-                    bytes += partition.file_bytes();
+                    bytes += partition.file_bytes() + partition.live_large_bytes();
                     is_damaged |= partition.damage().is_some();
                 }
             }
