@@ -19,6 +19,7 @@ use crate::wal::{self, Change, End, Tail};
 use crate::wanted::Wanted;
 use crate::wrapped::{self, Entry, Place, Wrapped};
 use forrest_engine::Options;
+use forrest_engine::merge::SharedOperator;
 use forrest_engine::spans::{self, Spans};
 use forrest_engine::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
@@ -66,6 +67,8 @@ pub(crate) struct Replay<'c, D: Disk> {
     /// Whether the log that is read may be kept for values in it. One of an old version goes, so that a store that was
     /// compacted has none.
     may_keep: bool,
+    /// The merge operators that were asked for, by the identifiers of their keyspaces.
+    operators: BTreeMap<u32, SharedOperator>,
 }
 
 impl<'c, D: Disk> Replay<'c, D> {
@@ -92,6 +95,7 @@ impl<'c, D: Disk> Replay<'c, D> {
             end: End::default(),
             scratch: Vec::new(),
             may_keep: true,
+            operators: BTreeMap::new(),
         }
     }
 
@@ -262,10 +266,7 @@ impl<'c, D: Disk> Replay<'c, D> {
     /// Takes operands: joins them with what the memtable has.
     fn merge(&mut self, name: Name, (space, key): (u32, &[u8]), sequence: u64, bytes: &[u8]) -> Result<()> {
         self.check(name, space, key, sequence)?;
-        let of_space = |one: &&Arc<Space>| one.id == space;
-        let operator =
-            self.catalog.spaces.values().find(of_space).and_then(|space| space.operator().cloned());
-        let Some(operator) = operator else {
+        let Some(operator) = self.operator(space) else {
             let what = format!("change {sequence} merges in a keyspace that has no operator");
             return Err(disk::damaged(name, 0, what));
         };
@@ -295,6 +296,17 @@ impl<'c, D: Disk> Replay<'c, D> {
         self.check(name, space, key, sequence)?;
         self.make_room(name, memtable::cost(key.len(), value.bytes().len()))?;
         self.set_in_room(space, key, sequence, value)
+    }
+
+    /// The merge operator of a keyspace. It is searched for once.
+    fn operator(&mut self, space: u32) -> Option<SharedOperator> {
+        if let Some(operator) = self.operators.get(&space) {
+            return Some(operator.clone());
+        }
+        let of_space = |one: &&Arc<Space>| one.id == space;
+        let operator = self.catalog.spaces.values().find(of_space)?.operator()?.clone();
+        self.operators.insert(space, operator.clone());
+        Some(operator)
     }
 
     fn set_in_room(&mut self, space: u32, key: &[u8], sequence: u64, value: Entry<'_>) -> Result<()> {

@@ -385,7 +385,8 @@ impl<D: Disk> Core<D> {
 
     /// Whether an operand for a key may be stored, if no memtable has the key. It may not where values expire, because
     /// it would have to be known whether they were there when it came; nor in a store that keeps its changes, which are
-    /// to have values; nor if the operator fails. The manifest says that there are operands then.
+    /// to have values, or that has a filter, which is to see values; nor if the operator fails. The manifest says that
+    /// there are operands then.
     fn may_store_operand(
         &self,
         version: &Version<D>,
@@ -394,6 +395,7 @@ impl<D: Disk> Core<D> {
     ) -> Result<bool> {
         let Some(operator) = space.operator() else { return Ok(false) };
         let may = self.history.is_none()
+            && self.builder.filter.is_none()
             && version.operated.has(space.id)
             && space.ttl_ms().is_none()
             && operand.len() <= operands::BYTES_MAX / 4

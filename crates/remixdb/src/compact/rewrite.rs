@@ -904,6 +904,10 @@ impl<'s, D: Disk> Output<'s, D> {
     #[inline(never)]
     fn add_filtered(&mut self, key: &[u8], entry: TableEntry<'_>, show: Show) -> Result<()> {
         let (filter, space) = self.filter.as_ref().expect("there is one");
+        if self.has_operands_in_memory(space.id, key) {
+            // What the key has is not known here. A later merge asks.
+            return self.add_unfiltered(key, entry);
+        }
         let read;
         let wrapped = match entry {
             TableEntry::Wrapped(bytes) => match (wrapped::place_of(bytes), InTable::read(bytes)) {
@@ -937,6 +941,16 @@ impl<'s, D: Disk> Output<'s, D> {
             },
             _ => self.add_unfiltered(key, entry),
         }
+    }
+
+    /// Whether memtables have operands for a key, from an opening without a filter.
+    fn has_operands_in_memory(&self, space: u32, key: &[u8]) -> bool {
+        let version = self.store.version();
+        version.operated.are_stored()
+            && version.memtables().any(|memtable| {
+                let newest = self.store.newest();
+                memtable.get(space, key, newest, |said| said.has_operands()).unwrap_or(false)
+            })
     }
 
     fn add(&mut self, key: &[u8], entry: TableEntry<'_>) -> Result<()> {

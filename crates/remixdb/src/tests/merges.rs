@@ -15,12 +15,15 @@ use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
 use crate::disk::{Disk, Kind};
+use crate::ingest::Ingest;
 use crate::operands;
 use crate::page;
 use crate::salvage;
 use crate::table::TableCursor;
 use forrest_engine::merge::MergeOperator;
-use forrest_engine::{Direction, Durability, ErrorKind, Filter, Op, Options, Outcome, Verdict, View as _};
+use forrest_engine::{
+    Direction, Durability, ErrorKind, Filter, Ingest as _, Op, Options, Outcome, Verdict, View as _,
+};
 use forrest_testing::sized;
 use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
@@ -884,5 +887,43 @@ fn operands_need_no_more_of_the_log_than_they_have() {
         };
         let ops: Vec<_> = keys.iter().map(|key| (&space, op(&key[..]))).collect();
         let _no_condition = store.write(&ops, None).unwrap();
+    }
+}
+
+/// A filter is not asked about a value to which operands in memory are to be applied, also if they were there before
+/// the filter.
+#[test]
+fn a_filter_sees_no_value_without_its_operands() {
+    for is_given_later in [false, true] {
+        let decide = |_: &str, _: &[u8], value: &[u8]| match value {
+            b"draft" => Verdict::Drop,
+            _ => Verdict::Keep,
+        };
+        let filter = Some(Filter::new(decide));
+        let plain = Options { memtable_bytes: 1 << 20, ..options(Durability::Buffered) };
+        let filtered = Options { filter, ..plain.clone() };
+        let disk = Simulated::new();
+        let first = if is_given_later { &plain } else { &filtered };
+        let (mut store, mut space) = opened(&disk, "append", first.clone());
+        // An ingest is not filtered.
+        let mut ingest = Box::new(Ingest::begin(&store, &space).unwrap());
+        ingest.put(b"k", b"draft").unwrap();
+        (0..200_u8).for_each(|number| ingest.put(&[b'l', number], &[b'.'; 30]).unwrap());
+        ingest.finish().unwrap();
+        for number in 0..150_u8 {
+            store.apply(&space, Op::Delete { key: &[b'l', number] }).unwrap();
+        }
+        store.flush_all().unwrap();
+        merge(&store, &space, b"k", b", signed");
+        assert_eq!(with_operands(&store)[1], usize::from(is_given_later));
+        if is_given_later {
+            store.sync().unwrap();
+            drop((space, store));
+            (store, space) = opened(&disk, "append", filtered);
+        }
+        // What is dead is known once the order over the tables is.
+        assert_eq!(store.view(&space).count(Bound::Unbounded, Bound::Unbounded).unwrap(), 51);
+        assert!(store.compact_dead().unwrap(), "there is something to merge");
+        assert_eq!(get(&store, &space, b"k").as_deref(), Some(&b"draft, signed"[..]));
     }
 }
