@@ -15,7 +15,7 @@ use crate::memtable::{Memtable, VALUE_MAX};
 use crate::operands;
 use crate::partition::{self, Damage, Known, LOOK, Owned, Partition, Stored, entries_of};
 use crate::ranges::{Range, Ranges};
-use crate::remix::{RUNS_MAX, Remix, RemixCursor, RunEntry, Show};
+use crate::remix::{RUNS_MAX, Remix, RemixCursor, RunEntry, Show, portion};
 use crate::table::{self, Table, TableCursor, TableEntry};
 use crate::values::Logs;
 use crate::version::Version;
@@ -332,7 +332,7 @@ impl<D: Disk> Rewrite<'_, D> {
                 entries += u64::from(to.saturating_sub(from));
             }
             let (bytes, all) = (table.file_bytes(), u64::from(table.entries()).max(1));
-            let gone = (u128::from(bytes) * u128::from(entries) / u128::from(all)) as u64;
+            let gone = portion(bytes, entries, all);
             let key = (table.least().len() + table.greatest().len()) / 2;
             sum.gone += gone;
             sum.left += bytes - gone.min(bytes);
@@ -357,7 +357,7 @@ impl<D: Disk> Rewrite<'_, D> {
             Compression::None => {
                 let (plain, stored) =
                     (sum(self.tables(), Table::plain_bytes), sum(self.tables(), Table::file_bytes));
-                (u128::from(written) * u128::from(plain) / u128::from(stored.max(1))) as u64
+                portion(written, plain, stored.max(1))
             }
             _ => written,
         };
