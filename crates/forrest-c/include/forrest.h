@@ -17,8 +17,9 @@
  * - Null pointers to results, null bytes of a length above 0, and lengths above the limits are errors. A function that fails
  *   sets its results to null or 0.
  * - Many threads may use a forrest_db at once, and read a forrest_value at once. A forrest_batch, a forrest_transaction, a
- *   forrest_ingest, a forrest_changes, a forrest_options and a forrest_iter may move between threads, but only one thread
- *   at a time may use it: for another thread the call fails with FORREST_BUSY. Closing a handle waits for the calls that are using it.
+ *   forrest_ingest, a forrest_changes, a forrest_blob_writer, a forrest_blob, a forrest_options and a forrest_iter may
+ *   move between threads, but only one thread at a time may use it: for another thread the call fails with FORREST_BUSY.
+ *   Closing a handle waits for the calls that are using it.
  * - The library sets no signal handler, and starts no thread before a store on disk is opened. It never ends the
  *   process because of bad input. A defect of the library itself is reported as FORREST_INTERNAL.
  */
@@ -544,6 +545,17 @@
 typedef struct forrest_batch forrest_batch;
 
 /**
+ * A blob that is read, as it was when it was opened. It keeps the store open, and the store keeps what has been
+ * replaced since.
+ */
+typedef struct forrest_blob forrest_blob;
+
+/**
+ * A blob that is being written: `forrest_blob_finish` makes it visible. It keeps the store open.
+ */
+typedef struct forrest_blob_writer forrest_blob_writer;
+
+/**
  * The changes of a store after a sequence number, in their order. Only one thread at a time may use it. It keeps the
  * store open.
  */
@@ -702,6 +714,13 @@ typedef bool (*forrest_see)(void *context,
                             size_t key_bytes,
                             const void *value,
                             size_t value_bytes);
+
+/**
+ * The function that `forrest_blob_list` calls with each key and the length of its blob, and with its `context`. It
+ * returns true to continue, false to end. It must not keep a pointer to the key, and must return normally, not by an
+ * exception or `longjmp`. It may call this library.
+ */
+typedef bool (*forrest_see_blob)(void *context, const void *key, size_t key_bytes, uint64_t blob_bytes);
 
 /**
  * A change. All its pointers are valid until the next call with the same stream. Later versions of the library may
@@ -1987,6 +2006,114 @@ int32_t forrest_ingest_finish(forrest_ingest *ingest,
  * Destroys an ingest. Pairs that were not made visible are discarded. Null is ignored.
  */
 int32_t forrest_ingest_destroy(forrest_ingest *ingest);
+
+/**
+ * Begins to write a blob: a value of any length, which is written and read in pieces of `piece_bytes`: 1 KiB to 64
+ * MiB, or 0 for 256 KiB. `db` is a handle to a keyspace that has blobs only, from `forrest_keyspace`; an empty one
+ * becomes such a keyspace. Keys have at most 65,534 bytes. Nobody sees the blob before `forrest_blob_finish`. Destroy
+ * the writer with `forrest_blob_writer_destroy`, also after it was finished.
+ *
+ * `FORREST_INVALID_ARGUMENT` if the keyspace has pairs that are no blobs, if `db` is a snapshot, or for another
+ * `piece_bytes`; `FORREST_LIMIT` if the key is too long; `FORREST_UNSUPPORTED` in the kernel and in a store that was
+ * opened to be read; `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes.
+ * - `writer` is null or writable.
+ */
+int32_t forrest_blob_begin(forrest_db *db,
+                           const void *key,
+                           size_t key_bytes,
+                           uint32_t piece_bytes,
+                           forrest_blob_writer **writer);
+
+/**
+ * Writes the next bytes of a blob. After an error the blob is discarded.
+ *
+ * `FORREST_CONDITION_FAILED` if another program has removed the blob as unfinished; `FORREST_INVALID_ARGUMENT` if it
+ * was finished or discarded; `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`, `FORREST_BUSY`.
+ *
+ * # Safety
+ * - `bytes` is null or has `count` readable bytes.
+ */
+int32_t forrest_blob_write(forrest_blob_writer *writer,
+                           const void *bytes,
+                           size_t count);
+
+/**
+ * Makes a blob visible, whole, in place of the one that its key had. It is as durable then as a change of the store.
+ * The writer is of no use afterwards, also after an error.
+ *
+ * Errors as of `forrest_blob_write`.
+ */
+int32_t forrest_blob_finish(forrest_blob_writer *writer);
+
+/**
+ * Destroys a writer. A blob that was not finished is discarded. Null is ignored.
+ */
+int32_t forrest_blob_writer_destroy(forrest_blob_writer *writer);
+
+/**
+ * Opens a blob to be read, and writes its length to `*blob_bytes`, unless that is null. `db` is a handle to the
+ * keyspace, or a snapshot of it. The blob is read as it is now, also if the key gets another one. Close it with
+ * `forrest_blob_close`.
+ *
+ * `FORREST_NOT_FOUND` if there is none; `FORREST_UNSUPPORTED` in the kernel; `FORREST_IO`, `FORREST_CORRUPT`.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes.
+ * - `blob` is null or writable, and `blob_bytes` is null or writable.
+ */
+int32_t forrest_blob_open(const forrest_db *db,
+                          const void *key,
+                          size_t key_bytes,
+                          forrest_blob **blob,
+                          uint64_t *blob_bytes);
+
+/**
+ * Reads from an offset on until `buffer` is full or the blob ends, and writes the number of bytes to `*read`.
+ *
+ * `FORREST_CORRUPT` if a piece is missing or damaged; `FORREST_IO`, `FORREST_BUSY`.
+ *
+ * # Safety
+ * - `buffer` is null or has `count` writable bytes, and `read` is null or writable.
+ */
+int32_t forrest_blob_read(const forrest_blob *blob,
+                          uint64_t offset,
+                          void *buffer,
+                          size_t count,
+                          size_t *read);
+
+/**
+ * Closes a blob. Null is ignored.
+ */
+int32_t forrest_blob_close(forrest_blob *blob);
+
+/**
+ * Removes a blob. `FORREST_NOT_FOUND` if there is none; otherwise errors as of `forrest_blob_begin`.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes.
+ */
+int32_t forrest_blob_delete(forrest_db *db, const void *key, size_t key_bytes);
+
+/**
+ * Calls `see` with each key from `start` up to, but without, `end`, and the length of its blob in bytes, in order, as
+ * long as it returns true. A null `end` is no end. Reads no piece.
+ *
+ * `FORREST_INVALID_ARGUMENT` if `see` is null; otherwise errors as of `forrest_blob_begin`.
+ *
+ * # Safety
+ * - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
+ * - `see` is null, or a function that meets the requirements of `forrest_see_blob`.
+ */
+int32_t forrest_blob_list(forrest_db *db,
+                          const void *start,
+                          size_t start_bytes,
+                          const void *end,
+                          size_t end_bytes,
+                          forrest_see_blob see,
+                          void *context);
 
 /**
  * Begins a stream of the changes after sequence number `since`, each as soon as it has this durability:

@@ -756,6 +756,51 @@ private:
     detail::Owned<forrest_ingest, forrest_ingest_destroy> handle_;
 };
 
+/**
+ * A blob that is being written: a value of any length, which is visible after finish(); see forrest_blob_writer. A writer
+ * that is destroyed before discards it.
+ */
+class BlobWriter {
+public:
+    /** Takes over a handle from a function of forrest.h. */
+    explicit BlobWriter(forrest_blob_writer *handle) noexcept : handle_(handle) {}
+
+    /** Writes the next bytes. After an error the blob is discarded. */
+    BlobWriter &write(std::string_view bytes) {
+        detail::check(forrest_blob_write(handle(), bytes.data(), bytes.size()));
+        return *this;
+    }
+    /** Makes the blob visible, in place of the one that its key had. The object is of no use afterwards. */
+    void finish() { detail::check(forrest_blob_finish(handle())); }
+
+    forrest_blob_writer *handle() const noexcept { return handle_.get(); }
+
+private:
+    detail::Owned<forrest_blob_writer, forrest_blob_writer_destroy> handle_;
+};
+
+/** A blob that is read, as it was when it was opened; see forrest_blob. */
+class Blob {
+public:
+    /** Takes over a handle from a function of forrest.h, and the length. */
+    Blob(forrest_blob *handle, uint64_t bytes) noexcept : handle_(handle), bytes_(bytes) {}
+
+    /** The length in bytes. */
+    uint64_t size() const noexcept { return bytes_; }
+    /** Reads from an offset on until the buffer is full or the blob ends, and returns the number of bytes. */
+    std::size_t read(uint64_t offset, void *buffer, std::size_t bytes) {
+        std::size_t read;
+        detail::check(forrest_blob_read(handle(), offset, buffer, bytes, &read));
+        return read;
+    }
+
+    forrest_blob *handle() const noexcept { return handle_.get(); }
+
+private:
+    detail::Owned<forrest_blob, forrest_blob_close> handle_;
+    uint64_t bytes_;
+};
+
 /** The changes of a store after a sequence number, in their order; see forrest_changes. */
 class Changes {
 public:
@@ -888,6 +933,24 @@ public:
         forrest_ingest *begun;
         detail::check(forrest_ingest_begin(handle(), &begun));
         return Ingest(begun);
+    }
+    /** Begins to write a blob of this keyspace, in pieces of so many bytes; 0 is the default. */
+    BlobWriter write_blob(std::string_view key, uint32_t piece_bytes = 0) {
+        forrest_blob_writer *begun;
+        detail::check(forrest_blob_begin(handle(), key.data(), key.size(), piece_bytes, &begun));
+        return BlobWriter(begun);
+    }
+    /** A blob of this keyspace, or nothing. */
+    [[nodiscard]] std::optional<Blob> blob(std::string_view key) const {
+        forrest_blob *found;
+        uint64_t bytes;
+        if (!detail::is_ok(forrest_blob_open(handle(), key.data(), key.size(), &found, &bytes)))
+            return std::nullopt;
+        return Blob(found, bytes);
+    }
+    /** Removes a blob; false if there was none. */
+    bool erase_blob(std::string_view key) {
+        return detail::is_ok(forrest_blob_delete(handle(), key.data(), key.size()));
     }
     /** The changes after a sequence number, of a store on disk with FORREST_HISTORY. */
     Changes changes(uint64_t since, Durability durability = Durability::Default) {

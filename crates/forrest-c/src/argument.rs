@@ -90,7 +90,7 @@ pub(crate) unsafe fn text<'a>(what: &str, start: *const c_char) -> Result<&'a st
 ///
 /// # Safety
 /// - `start` is null or has `length` readable bytes that do not change while the result is used.
-unsafe fn bytes<'a>(
+pub(crate) unsafe fn bytes<'a>(
     what: &str,
     start: *const c_void,
     length: usize,

@@ -9,6 +9,7 @@ use crate::value::hand_over_list;
 use forrest_rust::{ErrorKind, Keyspace, Snapshot, View};
 use std::ffi::c_char;
 use std::ptr;
+use std::sync::Arc;
 
 /// An open store, one of its keyspaces, or a snapshot of one. Many threads may use a handle at once.
 ///
@@ -24,7 +25,8 @@ pub struct Db {
 #[derive(Debug, Clone)]
 enum DbState {
     Newest(forrest_rust::Db, Keyspace),
-    Past(Snapshot),
+    /// And the name of the keyspace.
+    Past(Snapshot, Arc<str>),
 }
 
 static STORES: Table<Db, LANES> = Table::new("store", 1);
@@ -43,16 +45,24 @@ impl Db {
     /// The snapshot. Fails for a store.
     pub(crate) fn past(&self) -> Result<&Snapshot, Failure> {
         match &self.state {
-            DbState::Past(snapshot) => Ok(snapshot),
+            DbState::Past(snapshot, _) => Ok(snapshot),
             DbState::Newest(..) => Err(Failure::invalid("the handle is no snapshot")),
         }
+    }
+
+    /// A blob of the keyspace.
+    pub(crate) fn blob(&self, key: &[u8]) -> Result<Option<forrest_rust::Blob>, Failure> {
+        Ok(match &self.state {
+            DbState::Newest(store, keyspace) => store.snapshot()?.blob(keyspace.name(), key)?,
+            DbState::Past(snapshot, name) => snapshot.blob(name, key)?,
+        })
     }
 
     /// The store and the keyspace, for changes. Fails for a snapshot.
     pub(crate) fn newest(&self) -> Result<(&forrest_rust::Db, &Keyspace), Failure> {
         match &self.state {
             DbState::Newest(store, keyspace) => Ok((store, keyspace)),
-            DbState::Past(_) => Err(Failure::invalid("the handle is a snapshot, which is read-only")),
+            DbState::Past(..) => Err(Failure::invalid("the handle is a snapshot, which is read-only")),
         }
     }
 
@@ -145,8 +155,9 @@ pub unsafe extern "C" fn forrest_keyspace(db: *mut Db, name: *const c_char, keys
             unsafe { (Place::of("keyspace", keyspace, ptr::null_mut())?, text("name", name)?) };
         let found = match &Db::of(db)?.state {
             DbState::Newest(store, _) => Db::new(store.clone(), store.keyspace(name)?),
-            DbState::Past(snapshot) => {
-                Db { view: snapshot.keyspace(name)?, state: DbState::Past(snapshot.clone()) }
+            DbState::Past(snapshot, _) => {
+                let view = snapshot.keyspace(name)?;
+                Db { view, state: DbState::Past(snapshot.clone(), name.into()) }
             }
         };
         keyspace.put(found.hold()?);
@@ -174,7 +185,7 @@ pub unsafe extern "C" fn forrest_keyspaces(
             unsafe { (Place::of("names", names, ptr::null_mut())?, Place::of("count", count, 0)?) };
         let found = match &Db::of(db)?.state {
             DbState::Newest(store, _) => store.keyspaces()?,
-            DbState::Past(snapshot) => snapshot.keyspaces()?,
+            DbState::Past(snapshot, _) => snapshot.keyspaces()?,
         };
         if let Some(name) = found.iter().find(|name| name.contains('\0')) {
             let name = name.escape_debug();
@@ -239,7 +250,7 @@ pub unsafe extern "C" fn forrest_snapshot(db: *const Db, snapshot: *mut *mut Db)
         let (store, keyspace) = db.newest()?;
         let taken = store.snapshot()?;
         let view = taken.keyspace(keyspace.name())?;
-        snapshot.put(Db { view, state: DbState::Past(taken) }.hold()?);
+        snapshot.put(Db { view, state: DbState::Past(taken, keyspace.name().into()) }.hold()?);
         Ok(FORREST_OK)
     })
 }

@@ -15,6 +15,7 @@
 //! | llds.rs | the functions of llds's own library, for programs written for it |
 //! | iter.rs | iterators |
 //! | transaction.rs | transactions |
+//! | blob.rs | values of any length, in pieces |
 //! | batch.rs | batches, and writing them |
 //! | changes.rs | the changes of a store as a stream |
 //! | ingest.rs | ingests of sorted pairs |
@@ -35,6 +36,7 @@
 mod argument;
 pub mod backup;
 pub mod batch;
+pub mod blob;
 pub mod callback;
 pub mod change;
 pub mod changes;

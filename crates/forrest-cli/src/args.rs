@@ -384,6 +384,9 @@ pub(crate) enum StoreCommand {
     /// Print the store's content, memory and capabilities
     #[command(after_help = help::STAT)]
     Stat(StatArgs),
+    /// Write, read, list and delete values of any length, as files
+    #[command(subcommand, after_help = help::BLOB)]
+    Blob(BlobCommand),
     /// Print the changes of a store on disk, in their order
     #[command(after_help = help::TAIL)]
     Tail(TailArgs),
@@ -422,20 +425,24 @@ impl StoreCommand {
                 | StoreCommand::Tail(_)
                 | StoreCommand::Verify(_)
                 | StoreCommand::Checkpoint(_)
+                | StoreCommand::Blob(BlobCommand::Get(_) | BlobCommand::List(_))
         )
     }
 
     /// True if it puts in a single pair.
     pub(crate) fn puts(&self) -> bool {
-        matches!(self, StoreCommand::Set(_) | StoreCommand::Add(_) | StoreCommand::Cas(_))
+        matches!(
+            self,
+            StoreCommand::Set(_)
+                | StoreCommand::Add(_)
+                | StoreCommand::Cas(_)
+                | StoreCommand::Blob(BlobCommand::Put(_))
+        )
     }
 
     /// True if it puts something in, so that it makes the store if there is none.
     pub(crate) fn makes(&self) -> bool {
-        matches!(
-            self,
-            StoreCommand::Set(_) | StoreCommand::Add(_) | StoreCommand::Cas(_) | StoreCommand::Load(_)
-        )
+        self.puts() || matches!(self, StoreCommand::Load(_))
     }
 }
 
@@ -627,6 +634,49 @@ pub(crate) struct ScanArgs {
     /// Print 8-byte values as the integers that "add" keeps
     #[arg(long, short = 'i')]
     pub(crate) int: bool,
+}
+
+/// Commands on values of any length.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BlobCommand {
+    /// Store a file as the blob of a key
+    #[command(after_help = help::BLOB_PUT)]
+    Put(BlobPutArgs),
+    /// Print a blob, or a part of it, or write it to a file
+    #[command(after_help = help::BLOB_GET)]
+    Get(BlobGetArgs),
+    /// Print the keys of blobs, each with its length in bytes
+    #[command(after_help = help::BLOB_LIST)]
+    List(Bounds),
+    /// Remove blobs
+    #[command(after_help = help::BLOB_DELETE)]
+    Delete(DeleteArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BlobPutArgs {
+    /// The key
+    #[arg(value_name = "KEY")]
+    pub(crate) key: OsString,
+    /// The file ("-", the default, is standard input)
+    #[arg(value_name = "FILE", default_value = "-", hide_default_value = true)]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BlobGetArgs {
+    /// The key
+    #[arg(value_name = "KEY")]
+    pub(crate) key: OsString,
+    /// Where to ("-", the default, is standard output)
+    #[arg(value_name = "FILE", default_value = "-", hide_default_value = true)]
+    pub(crate) file: PathBuf,
+    /// Begin at this byte
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) offset: u64,
+    /// Stop after this many bytes
+    #[arg(long, value_name = "N")]
+    pub(crate) length: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -8,13 +8,10 @@ use crate::codec::{self, Format, Shown, text};
 use crate::failure::Failure;
 use crate::load::Refused;
 use crate::session::{Answer, Session};
-use crate::{dump, interrupt, load, stat, tail, term, verify};
+use crate::{blob, dump, interrupt, load, stat, tail, term, verify};
 use clap::Parser;
 use forrest::{Approximate, Expires, Op, Outcome, Swap};
-use std::ffi::OsStr;
 use std::io::Read;
-use std::ops::Bound;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Runs a command that the command line and the shell share; also returns the shell that is to follow, which `load` may
@@ -43,6 +40,7 @@ pub(crate) fn run_on_store(
         StoreCommand::Dump(DumpArgs { file }) => {
             dump::dump(session, file.as_deref().unwrap_or(Path::new("-"))).map(|()| Answer::Done)
         }
+        StoreCommand::Blob(command) => blob::run(session, &command),
         StoreCommand::Stat(args) => stat::run(session, &args),
         StoreCommand::Tail(args) => tail::run(session, &args),
         StoreCommand::Verify(_) => verify::verify(session),
@@ -50,18 +48,6 @@ pub(crate) fn run_on_store(
         StoreCommand::Compact(_) => verify::compact(session),
     }?;
     Ok((answer, None))
-}
-
-fn argument(session: &Session, what: &str, argument: &OsStr) -> Result<Vec<u8>, Failure> {
-    // The shell has taken the escapes out already when it split its line into words.
-    match session.format {
-        format if session.in_shell && !format.is_hex() => Ok(argument.as_bytes().to_vec()),
-        format => format.read_argument(what, argument.as_bytes()),
-    }
-}
-
-fn key(session: &Session, key: &OsStr) -> Result<Vec<u8>, Failure> {
-    argument(session, "key", key)
 }
 
 /// Applies one change to the keyspace in use and prints its outcome.
@@ -81,7 +67,7 @@ pub(crate) fn perform(session: &mut Session, op: Op<&[u8]>) -> Result<Answer, Fa
             return Ok(Answer::NotFound);
         }
         Some(Outcome::Deleted(false) | Outcome::Swapped(Swap::Mismatch(None))) => {
-            not_found(session, key);
+            session.not_found(key);
             return Ok(Answer::NotFound);
         }
         _ => {}
@@ -94,9 +80,9 @@ fn get(session: &mut Session, args: &GetArgs) -> Result<Answer, Failure> {
     let mut answer = Answer::Done;
     let mut out = Vec::new();
     for word in &args.keys {
-        let key = key(session, word)?;
+        let key = session.key(word)?;
         let Some(value) = session.space.get(&key)? else {
-            not_found(session, &key);
+            session.not_found(&key);
             answer = Answer::NotFound;
             continue;
         };
@@ -115,14 +101,10 @@ fn get(session: &mut Session, args: &GetArgs) -> Result<Answer, Failure> {
     Ok(answer)
 }
 
-fn not_found(session: &Session, key: &[u8]) {
-    session.note(format_args!("not found: {}", text::escape(key)));
-}
-
 fn set(session: &mut Session, args: &SetArgs) -> Result<Answer, Failure> {
-    let key = key(session, &args.key)?;
+    let key = session.key(&args.key)?;
     let value = match (&args.value, &args.from_file) {
-        (Some(value), _) => argument(session, "value", value)?,
+        (Some(value), _) => session.argument("value", value)?,
         (None, Some(path)) => read_whole(session, path)?,
         (None, None) => return Err(Failure::usage("set needs a value")),
     };
@@ -148,13 +130,13 @@ fn read_whole(session: &mut Session, path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 fn add(session: &mut Session, args: &AddArgs) -> Result<Answer, Failure> {
-    let key = key(session, &args.key)?;
+    let key = session.key(&args.key)?;
     perform(session, Op::Add { key: &key, delta: args.delta })
 }
 
 fn cas(session: &mut Session, args: &CasArgs) -> Result<Answer, Failure> {
-    let key = key(session, &args.key)?;
-    let value = |value: &Option<_>| value.as_deref().map(|v| argument(session, "value", v)).transpose();
+    let key = session.key(&args.key)?;
+    let value = |value: &Option<_>| value.as_deref().map(|v| session.argument("value", v)).transpose();
     let (expected, new) = (value(&args.expect)?, value(&args.set)?);
     perform(session, Op::CompareAndSwap { key: &key, expected: expected.as_deref(), new: new.as_deref() })
 }
@@ -162,7 +144,7 @@ fn cas(session: &mut Session, args: &CasArgs) -> Result<Answer, Failure> {
 fn delete(session: &mut Session, args: &DeleteArgs) -> Result<Answer, Failure> {
     let mut answer = Answer::Done;
     for word in &args.keys {
-        let key = key(session, word)?;
+        let key = session.key(word)?;
         answer = answer.and(perform(session, Op::Delete { key: &key })?);
     }
     Ok(answer)
@@ -173,7 +155,7 @@ fn delete_range(session: &mut Session, args: &DeleteRangeArgs) -> Result<Answer,
     if !args.all && prefix.is_none() && from.is_none() && to.is_none() {
         return Err(Failure::usage("delete-range needs --prefix, --from or --to; --all removes all keys"));
     }
-    let op = Op::delete_range(range(session, &args.bounds)?);
+    let op = Op::delete_range(session.range(&args.bounds)?);
     perform(session, op.borrowed())
 }
 
@@ -184,22 +166,8 @@ fn print_count(session: &mut Session, count: u64) -> Result<(), Failure> {
     }
 }
 
-/// Where a range of keys starts and ends.
-type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
-
-/// The range that the arguments tell: what lies within the prefix and within the bounds.
-fn range(session: &Session, bounds: &Bounds) -> Result<KeyBounds, Failure> {
-    let read = |word: &Option<_>| word.as_deref().map(|w| key(session, w)).transpose();
-    let (prefix, from, to) = (read(&bounds.prefix)?, read(&bounds.from)?, read(&bounds.to)?);
-    let prefix_end = prefix.as_deref().and_then(forrest::prefix_end);
-    // `None` sorts first, which is right for a start; an end takes the smaller of those that are there.
-    let start = prefix.max(from);
-    let end = [prefix_end, to].into_iter().flatten().min();
-    Ok((start.map_or(Bound::Unbounded, Bound::Included), end.map_or(Bound::Unbounded, Bound::Excluded)))
-}
-
 fn scan(session: &mut Session, args: &ScanArgs) -> Result<Answer, Failure> {
-    let range = session.space.range(range(session, &args.bounds)?);
+    let range = session.space.range(session.range(&args.bounds)?);
     let limit = args.limit.unwrap_or(u64::MAX);
     match (args.keys, args.reverse) {
         (true, false) => print_keys(session, range.keys(), limit),
@@ -256,7 +224,7 @@ fn print_pairs(
 }
 
 fn count(session: &mut Session, args: &CountArgs) -> Result<Answer, Failure> {
-    let range = range(session, &args.bounds)?;
+    let range = session.range(&args.bounds)?;
     if args.approximate {
         let Approximate { keys, bytes } = session.space.approximate(range)?;
         match session.format {

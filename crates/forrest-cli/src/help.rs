@@ -107,6 +107,44 @@ Examples:
   forrest --db trees keyspaces
   forrest --load in.txt keyspaces";
 
+pub(crate) const BLOB: &str = "\
+A blob is a value of any length, which is written and read in pieces, so it may
+be larger than memory. Blobs have a keyspace of their own: \"blobs\", unless
+--keyspace names another one.
+
+Examples:
+  forrest --db trees blob put photo in.txt
+  forrest --db trees blob list               photo, and its length
+  forrest --db trees blob get photo copy.txt
+  forrest --db trees blob delete photo";
+
+pub(crate) const BLOB_PUT: &str = "\
+The blob appears whole when all of the file has been read, in place of the one
+that the key had. If that fails, nothing is left of it.
+
+Examples:
+  forrest --db trees blob put photo in.txt
+  cat in.txt | forrest --db trees blob put photo";
+
+pub(crate) const BLOB_GET: &str = "\
+Examples:
+  forrest --db trees blob get photo > copy.txt
+  forrest --db trees blob get photo copy.txt
+  forrest --db trees blob get photo --offset 6 --length 6
+
+Exit code 1 if there is no such blob.";
+
+pub(crate) const BLOB_LIST: &str = "\
+Examples:
+  forrest --db trees blob list
+  forrest --db trees blob list --prefix ph";
+
+pub(crate) const BLOB_DELETE: &str = "\
+Examples:
+  forrest --db trees blob delete photo
+
+Exit code 1 if a blob was not there.";
+
 pub(crate) const LOAD: &str = "\
 Formats (--format, unless the file's name ends in .txt, .tsv, .csv, .hex, .jsonl
 or .ops; --format tsv and csv hold for files of any name):

@@ -10,6 +10,7 @@
 //! | shell.rs | many commands on one store; editor.rs: the line of its prompt, history, completion |
 //! | top.rs | what a store does that another process has open |
 //! | commands.rs | the commands on a store; load.rs, dump.rs, stat.rs, tail.rs, verify.rs the longer ones |
+//! | blob.rs | values of any length, as files |
 //! | demo/ | the tour on real files: walk.rs, meta.rs, ask.rs, measure.rs |
 //! | bench/ | the benchmarks of db_bench: work.rs |
 //! | stress/ | threads against each other: truth.rs, work.rs |
@@ -29,6 +30,7 @@
 mod args;
 mod backup;
 mod bench;
+mod blob;
 mod clock;
 mod codec;
 mod commands;

@@ -1,15 +1,21 @@
 //! [`Session`]: one open store, the keyspace and format in use, and standard output. Every command works on it.
 
-use crate::args::StoreArgs;
-use crate::codec::Format;
+use crate::args::{Bounds, StoreArgs};
+use crate::codec::{Format, text};
 use crate::failure::Failure;
 use crate::home::{Home, MEMORY};
 use crate::interrupt::Patient;
 use crate::term::{self, Term};
 use forrest::{Capability, Db, Keyspace, Outcome, Snapshot, WriteBatch};
+use std::ffi::OsStr;
 use std::fmt::Arguments;
 use std::io::{self, BufReader, BufWriter, Stdin, Stdout, Write};
+use std::ops::Bound;
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
+
+/// Where a range of keys starts and ends.
+type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// The result of a command that did not fail, for its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,6 +151,36 @@ impl Session {
             return Err(Failure::usage("standard input is being read already, and cannot be read twice"));
         }
         Ok(BufReader::with_capacity(1 << 16, Patient(io::stdin())))
+    }
+
+    /// The bytes of an argument.
+    pub(crate) fn argument(&self, what: &str, argument: &OsStr) -> Result<Vec<u8>, Failure> {
+        // The shell has taken the escapes out already when it split its line into words.
+        match self.format {
+            format if self.in_shell && !format.is_hex() => Ok(argument.as_bytes().to_vec()),
+            format => format.read_argument(what, argument.as_bytes()),
+        }
+    }
+
+    /// The bytes of an argument that is a key.
+    pub(crate) fn key(&self, key: &OsStr) -> Result<Vec<u8>, Failure> {
+        self.argument("key", key)
+    }
+
+    /// The keys that lie within the prefix and within the bounds.
+    pub(crate) fn range(&self, bounds: &Bounds) -> Result<KeyBounds, Failure> {
+        let read = |word: &Option<_>| word.as_deref().map(|word| self.key(word)).transpose();
+        let (prefix, from, to) = (read(&bounds.prefix)?, read(&bounds.from)?, read(&bounds.to)?);
+        let prefix_end = prefix.as_deref().and_then(forrest::prefix_end);
+        // `None` sorts first, which is right for a start; an end takes the smaller of those that are there.
+        let start = prefix.max(from);
+        let end = [prefix_end, to].into_iter().flatten().min();
+        Ok((start.map_or(Bound::Unbounded, Bound::Included), end.map_or(Bound::Unbounded, Bound::Excluded)))
+    }
+
+    /// Notes that a key is not there.
+    pub(crate) fn not_found(&self, key: &[u8]) {
+        self.note(format_args!("not found: {}", text::escape(key)));
     }
 
     /// Writes to standard output.

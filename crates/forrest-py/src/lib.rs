@@ -6,6 +6,7 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | blobs.rs | `Blobs`: values of any length, in pieces |
 //! | transaction.rs | `Transaction`: reads and changes at one instant; its `TransactionRange` |
 //! | batch.rs | `Batch`: changes that are applied together |
 //! | snapshot.rs | `Snapshot`: one state of all keyspaces |
@@ -30,6 +31,7 @@
 mod argument;
 mod backup;
 mod batch;
+mod blobs;
 mod changes;
 mod db;
 mod failure;
@@ -55,6 +57,8 @@ mod _forrest {
     use crate::backup::{backups, prune, restore, verify_backup};
     #[pymodule_export]
     use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::blobs::{BlobReader, BlobWriter, Blobs};
     #[pymodule_export]
     use crate::changes::{Change, Changes};
     #[pymodule_export]

@@ -17,6 +17,11 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
+    /// The library's snapshot.
+    pub(crate) fn state(&self) -> &Part<forrest::Snapshot> {
+        &self.state
+    }
+
     /// Takes a snapshot of a store.
     fn take(py: Python<'_>, db: &Keyspace) -> PyResult<Arc<Part<forrest::Snapshot>>> {
         let snapshot = db.store().detached(py, |db| Ok(db.snapshot()?))?;

@@ -26,6 +26,7 @@ use forrest_engine::{
 };
 use std::borrow::Borrow;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 #[cfg(feature = "disk")]
 use std::ops::ControlFlow;
 use std::ops::Deref;
@@ -57,6 +58,8 @@ pub struct Db {
     durability: Durability,
     /// The sizes that were given, at opening or later.
     sizes: Arc<Mutex<Sizes>>,
+    /// A random number, which tells this opening of the store from all others.
+    opening: u64,
 }
 
 /// The limits of batches, for all handles of the store.
@@ -122,7 +125,13 @@ impl Db {
         let batches = Arc::new(BatchLimits { ops_max, bytes_max });
         let locks = Arc::new(Locks::default());
         let durability = options.durability.unwrap_or(Durability::Buffered);
-        Ok(Db { default, store, batches, locks, durability, sizes: Arc::new(Mutex::new(sizes)) })
+        let (sizes, opening) = (Arc::new(Mutex::new(sizes)), RandomState::new().hash_one(0));
+        Ok(Db { default, store, batches, locks, durability, sizes, opening })
+    }
+
+    /// A random number, which tells this opening of the store from all others.
+    pub(crate) fn opening(&self) -> u64 {
+        self.opening
     }
 
     /// Waits until a number of transactions wait for locks.

@@ -42,6 +42,7 @@
 //! | transaction.rs | [`Transaction`]: reads and changes at one instant |
 //! | draft.rs | [`Draft`], [`RangeCursor`]: what a transaction has read and is to change |
 //! | locks.rs, spans.rs | the locks of a store; sets of keys as ranges |
+//! | blobs.rs | [`Blobs`]: values of any length, in pieces |
 //! | asynchronous.rs | [`asynchronous`]: futures that wait for the device |
 //! | db.rs | [`Db`], [`Snapshot`]: opening, and operations on the whole store |
 //! | batch.rs | [`WriteBatch`]: changes that are applied together |
@@ -72,6 +73,7 @@ pub mod asynchronous;
 #[cfg(feature = "disk")]
 mod backup;
 mod batch;
+mod blobs;
 mod builder;
 mod changes;
 #[cfg(feature = "disk")]
@@ -109,6 +111,9 @@ pub use backup::{
     verify_backup_with,
 };
 pub use batch::{On, WriteBatch};
+pub use blobs::{
+    Blob, BlobRange, BlobWriter, Blobs, DEFAULT_PIECE_BYTES, MAX_BLOB_KEY_BYTES, MAX_PIECE_BYTES,
+};
 pub use builder::{Builder, WriteOptions};
 pub use changes::OptionChanges;
 pub use cursor::{Cursor, Entry, Key, Keys, Range};

@@ -51,12 +51,12 @@ const SUBJECTS: &[Subject] = &[
     Subject {
         sources: "crates/forrest/src",
         package: "forrest-db",
-        features: "",
+        features: "simulated",
         gate: required::GATES_TRANSACTIONS,
         copy: "mutants-of-transactions",
         imports: "",
         #[cfg(test)]
-        least: 15,
+        least: 30,
     },
 ];
 
@@ -64,7 +64,7 @@ const SUBJECTS: &[Subject] = &[
 const FOLDER: &str = "tests/mutants";
 
 pub(crate) const DOES: &str =
-    "mistakes in the engine on disk and in transactions, each of which its gate must catch";
+    "mistakes in the engine on disk, in transactions and in blobs, each of which its gate must catch";
 
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {

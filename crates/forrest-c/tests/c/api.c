@@ -277,6 +277,82 @@ static void ingesting(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_delete_range(db, T("ingest"), T("ingesu")));
 }
 
+struct listed {
+    size_t count;
+    uint64_t bytes;
+};
+
+static bool count_blob(void *context, const void *key, size_t key_bytes, uint64_t blob_bytes) {
+    struct listed *listed = context;
+    CHECK(key_bytes == 3 && memcmp(key, listed->count == 0 ? "elm" : "oak", 3) == 0);
+    listed->count++;
+    listed->bytes += blob_bytes;
+    return listed->count < 2;
+}
+
+/* Values of any length, in pieces. */
+static void blobs(forrest_db *db) {
+    uint64_t can, bytes;
+    size_t read;
+    char piece[1000], back[3000];
+    forrest_db *space, *past;
+    forrest_blob_writer *writer;
+    forrest_blob *blob;
+    memset(piece, 'x', sizeof piece);
+    ANSWERS(FORREST_OK, forrest_capabilities(db, &can));
+    /* The default keyspace has pairs, and the kernel has no other. */
+    ANSWERS(FORREST_OK, forrest_set(db, T("pair"), T("value")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_blob_begin(db, T("oak"), 0, &writer));
+    CHECK(writer == NULL && strstr(forrest_error_message(), "pairs that are no blobs") != NULL);
+    ANSWERS(FORREST_OK, forrest_delete(db, T("pair")));
+    if (!(can & FORREST_CAN_SNAPSHOT))
+        return;
+    ANSWERS(FORREST_OK, forrest_keyspace(db, "blobs", &space));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_blob_begin(space, T("oak"), 1023, &writer));
+    ANSWERS(FORREST_LIMIT, forrest_blob_begin(space, "k", SIZE_MAX, 0, &writer));
+    ANSWERS(FORREST_OK, forrest_blob_begin(space, T("oak"), 1024, &writer));
+    for (int at = 0; at < 3; at++)
+        ANSWERS(FORREST_OK, forrest_blob_write(writer, piece, sizeof piece));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_blob_write(writer, NULL, 1));
+    ANSWERS(FORREST_NOT_FOUND, forrest_blob_open(space, T("oak"), &blob, &bytes));
+    CHECK(blob == NULL && bytes == 0);
+    ANSWERS(FORREST_OK, forrest_blob_finish(writer));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_blob_finish(writer));
+    CHECK(strstr(forrest_error_message(), "is finished") != NULL);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_blob_write(writer, piece, 1));
+    ANSWERS(FORREST_OK, forrest_blob_writer_destroy(writer));
+    ANSWERS(FORREST_OK, forrest_blob_begin(space, T("elm"), 0, &writer));
+    ANSWERS(FORREST_OK, forrest_blob_finish(writer));
+    ANSWERS(FORREST_OK, forrest_blob_writer_destroy(writer));
+    ANSWERS(FORREST_OK, forrest_blob_begin(space, T("ash"), 1024, &writer));
+    ANSWERS(FORREST_OK, forrest_blob_write(writer, piece, 1000));
+    ANSWERS(FORREST_OK, forrest_blob_writer_destroy(writer));
+    struct listed listed = {0, 0};
+    ANSWERS(FORREST_OK, forrest_blob_list(space, "", 0, NULL, 0, count_blob, &listed));
+    CHECK(listed.count == 2 && listed.bytes == 3000);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_blob_list(space, "", 0, NULL, 0, NULL, NULL));
+
+    ANSWERS(FORREST_OK, forrest_snapshot(space, &past));
+    ANSWERS(FORREST_OK, forrest_blob_open(space, T("oak"), &blob, NULL));
+    ANSWERS(FORREST_OK, forrest_blob_delete(space, T("oak")));
+    ANSWERS(FORREST_NOT_FOUND, forrest_blob_delete(space, T("oak")));
+    ANSWERS(FORREST_OK, forrest_blob_read(blob, 1000, back, sizeof back, &read));
+    CHECK(read == 2000 && memcmp(back, piece, 1000) == 0 && memcmp(back + 1000, piece, 1000) == 0);
+    ANSWERS(FORREST_OK, forrest_blob_read(blob, 3000, NULL, 0, &read));
+    ANSWERS(FORREST_OK, forrest_blob_read(blob, UINT64_MAX, back, 1, &read));
+    CHECK(read == 0);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_blob_read(blob, 0, NULL, 1, &read));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_blob_read(blob, 0, back, 1, NULL));
+    ANSWERS(FORREST_OK, forrest_blob_close(blob));
+    ANSWERS(FORREST_OK, forrest_blob_open(past, T("oak"), &blob, &bytes));
+    CHECK(bytes == 3000);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_blob_delete(past, T("oak")));
+    ANSWERS(FORREST_OK, forrest_blob_close(blob));
+    ANSWERS(FORREST_OK, forrest_close(past));
+    ANSWERS(FORREST_OK, forrest_close(space));
+    ANSWERS(FORREST_OK, forrest_drop_keyspace(db, "blobs"));
+}
+
 /* A keyspace keeps its merge operator. */
 static void merging(forrest_db *db) {
     uint64_t can;
@@ -550,6 +626,7 @@ int main(int argc, char **argv) {
     holding_values(db);
     batches(db);
     ingesting(db);
+    blobs(db);
     compressing(db);
     merging(db);
     iterating(db);

@@ -47,6 +47,8 @@ struct Release {
     void operator()(forrest_transaction *it) const { DEMAND(forrest_transaction_destroy(it) == FORREST_OK); }
     void operator()(forrest_ingest *it) const { DEMAND(forrest_ingest_destroy(it) == FORREST_OK); }
     void operator()(forrest_changes *it) const { DEMAND(forrest_changes_destroy(it) == FORREST_OK); }
+    void operator()(forrest_blob_writer *it) const { DEMAND(forrest_blob_writer_destroy(it) == FORREST_OK); }
+    void operator()(forrest_blob *it) const { DEMAND(forrest_blob_close(it) == FORREST_OK); }
     void operator()(forrest_iter *iter) const { DEMAND(forrest_iter_destroy(iter) == FORREST_OK); }
     void operator()(void *memory) const { forrest_free(memory); }
 };
@@ -582,6 +584,29 @@ void all(const char *url) {
         uint64_t ingested;
         DEMAND(forrest_ingest_finish(ingest.get(), &ingested) == FORREST_OK && ingested == 1);
         DEMAND(*db.held("pear") == "Pyrus" && db.remove("pear"));
+    });
+    where(can & FORREST_CAN_SNAPSHOT, [&] {
+        const Db blobs = db.keyspace("blobs");
+        {
+            const auto writer = made<forrest_blob_writer>(
+                [&](forrest_blob_writer **to) { return forrest_blob_begin(blobs.get(), "oak", 3, 0, to); });
+            DEMAND(forrest_blob_write(writer.get(), "bark", 4) == FORREST_OK);
+            DEMAND(forrest_blob_finish(writer.get()) == FORREST_OK);
+            const auto blob = made<forrest_blob>(
+                [&](forrest_blob **to) { return forrest_blob_open(blobs.get(), "oak", 3, to, nullptr); });
+            char last[4];
+            size_t read;
+            DEMAND(forrest_blob_read(blob.get(), 2, last, sizeof last, &read) == FORREST_OK && read == 2);
+            DEMAND(string_view(last, 2) == "rk");
+        }
+        uint64_t length = 0;
+        const auto see = [](void *context, const void *, size_t, uint64_t bytes) {
+            *static_cast<uint64_t *>(context) = bytes;
+            return true;
+        };
+        DEMAND(forrest_blob_list(blobs.get(), nullptr, 0, nullptr, 0, see, &length) == FORREST_OK && length == 4);
+        DEMAND(forrest_blob_delete(blobs.get(), "oak", 3) == FORREST_OK);
+        DEMAND(forrest_drop_keyspace(db.get(), "blobs") == FORREST_OK);
     });
     // The store was opened without the option.
     uint64_t sequence;

@@ -19,6 +19,7 @@ const SOURCES: &[&str] = &[
     "batch.rs",
     "transaction.rs",
     "ingest.rs",
+    "blob.rs",
     "changes.rs",
     "iter.rs",
     "whole.rs",

@@ -16,6 +16,8 @@ struct handles {
     forrest_transaction *transaction;
     forrest_ingest *ingest;
     forrest_changes *changes;
+    forrest_blob_writer *writer;
+    forrest_blob *blob;
     forrest_iter *iter;
 };
 
@@ -30,6 +32,17 @@ static struct handles make(const char *url) {
     /* It is null where the home has none. */
     forrest_ingest_begin(made.db, &made.ingest);
     forrest_changes_begin(made.db, 0, FORREST_DURABILITY_DEFAULT, &made.changes);
+    made.writer = NULL;
+    made.blob = NULL;
+    forrest_db *blobs;
+    if (forrest_keyspace(made.db, "blobs", &blobs) == FORREST_OK) {
+        ANSWERS(FORREST_OK, forrest_blob_begin(blobs, T("oak"), 0, &made.writer));
+        ANSWERS(FORREST_OK, forrest_blob_finish(made.writer));
+        ANSWERS(FORREST_OK, forrest_blob_writer_destroy(made.writer));
+        ANSWERS(FORREST_OK, forrest_blob_open(blobs, T("oak"), &made.blob, NULL));
+        ANSWERS(FORREST_OK, forrest_blob_begin(blobs, T("oak"), 0, &made.writer));
+        ANSWERS(FORREST_OK, forrest_close(blobs));
+    }
     ANSWERS(FORREST_OK, forrest_iter_create(made.db, &made.iter));
     return made;
 }
@@ -41,6 +54,8 @@ static void give_back(const struct handles *handles) {
     ANSWERS(FORREST_OK, forrest_transaction_destroy(handles->transaction));
     ANSWERS(FORREST_OK, forrest_ingest_destroy(handles->ingest));
     ANSWERS(FORREST_OK, forrest_changes_destroy(handles->changes));
+    ANSWERS(FORREST_OK, forrest_blob_writer_destroy(handles->writer));
+    ANSWERS(FORREST_OK, forrest_blob_close(handles->blob));
     ANSWERS(FORREST_OK, forrest_iter_destroy(handles->iter));
     ANSWERS(FORREST_OK, forrest_close(handles->db));
 }
@@ -48,6 +63,12 @@ static void give_back(const struct handles *handles) {
 /* Nothing is shown to this. */
 static bool unseen(void *context, const void *key, size_t key_bytes, const void *value, size_t value_bytes) {
     (void)context, (void)key, (void)key_bytes, (void)value, (void)value_bytes;
+    CHECK(false);
+    return false;
+}
+
+static bool unseen_blob(void *context, const void *key, size_t key_bytes, uint64_t blob_bytes) {
+    (void)context, (void)key, (void)key_bytes, (void)blob_bytes;
     CHECK(false);
     return false;
 }
@@ -258,6 +279,19 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     forrest_change change;
     ANSWERS(no, forrest_changes_next(wrong->changes, 0, &change));
     CHECK(change.sequence == 0 && change.keyspace == NULL && change.key == NULL && change.value == NULL);
+    forrest_blob_writer *writer = JUNK;
+    ANSWERS(no, forrest_blob_begin(wrong->db, T("key"), 0, &writer));
+    CHECK(writer == NULL);
+    ANSWERS(no, forrest_blob_write(wrong->writer, T("piece")));
+    ANSWERS(no, forrest_blob_finish(wrong->writer));
+    forrest_blob *blob = JUNK;
+    ANSWERS(no, forrest_blob_open(wrong->db, T("key"), &blob, &pairs));
+    CHECK(blob == NULL);
+    size_t read = 7;
+    ANSWERS(no, forrest_blob_read(wrong->blob, 0, buffer, sizeof buffer, &read));
+    CHECK(read == 0);
+    ANSWERS(no, forrest_blob_delete(wrong->db, T("key")));
+    ANSWERS(no, forrest_blob_list(wrong->db, T("a"), T("z"), unseen_blob, NULL));
     uint64_t sequence = 7;
     ANSWERS(no, forrest_snapshot_sequence(wrong->db, &sequence));
     CHECK(sequence == 0);
@@ -281,6 +315,8 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(back, forrest_transaction_destroy(wrong->transaction));
     ANSWERS(wrong->ingest == NULL ? FORREST_OK : back, forrest_ingest_destroy(wrong->ingest));
     ANSWERS(wrong->changes == NULL ? FORREST_OK : back, forrest_changes_destroy(wrong->changes));
+    ANSWERS(wrong->writer == NULL ? FORREST_OK : back, forrest_blob_writer_destroy(wrong->writer));
+    ANSWERS(wrong->blob == NULL ? FORREST_OK : back, forrest_blob_close(wrong->blob));
     ANSWERS(back, forrest_iter_destroy(wrong->iter));
     ANSWERS(back, forrest_close(wrong->db));
     ANSWERS(FORREST_OK, forrest_options_set(options, FORREST_TAGS, 1));
@@ -288,7 +324,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
 
 static void wrong_handles(const char *url) {
     const struct handles right = make(url);
-    struct handles wrong = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+    struct handles wrong = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
     refused(&wrong, right.db, right.batch, right.options);
 
     /* Pointers that are not handles are refused, and not followed. */
@@ -298,7 +334,7 @@ static void wrong_handles(const char *url) {
     const size_t numbers = sizeof NUMBERS / sizeof NUMBERS[0], pointers = sizeof POINTERS / sizeof POINTERS[0];
     for (size_t at = 0; at < numbers + pointers; at++) {
         void *none = at < numbers ? (void *)NUMBERS[at] : POINTERS[at - numbers];
-        wrong = (struct handles){none, none, none, none, none, none, none, none};
+        wrong = (struct handles){none, none, none, none, none, none, none, none, none, none};
         refused(&wrong, right.db, right.batch, right.options);
     }
     free(memory);
@@ -306,7 +342,7 @@ static void wrong_handles(const char *url) {
     /* Handles of other kinds. */
     wrong = (struct handles){(void *)right.iter, (void *)right.db, (void *)right.options, (void *)right.value,
                              (void *)right.batch, (void *)right.transaction, (void *)right.options,
-                             (void *)right.db};
+                             (void *)right.value, (void *)right.batch, (void *)right.db};
     refused(&wrong, right.db, right.batch, right.options);
 
     /* Closed handles, also when new ones use the same slots. */
@@ -345,6 +381,8 @@ static void closing_in_any_order(const char *url) {
     ANSWERS(FORREST_OK, forrest_transaction_commit(it.transaction));
     ANSWERS(FORREST_OK, forrest_transaction_destroy(it.transaction));
     ANSWERS(FORREST_OK, forrest_ingest_destroy(it.ingest));
+    ANSWERS(FORREST_OK, forrest_blob_writer_destroy(it.writer));
+    ANSWERS(FORREST_OK, forrest_blob_close(it.blob));
     if (snapshot != NULL) {
         CHECK(has(snapshot, T("key"), T("value")));
         if (on_disk)
@@ -427,6 +465,8 @@ static void several_threads(const char *url) {
     in_threads(use_alone);
     CHECK(closed == 3);
     ANSWERS(FORREST_OK, forrest_ingest_destroy(shared.ingest));
+    ANSWERS(FORREST_OK, forrest_blob_writer_destroy(shared.writer));
+    ANSWERS(FORREST_OK, forrest_blob_close(shared.blob));
     ANSWERS(FORREST_OK, forrest_options_destroy(shared.options));
     ANSWERS(FORREST_OK, forrest_value_release(shared.value));
     ANSWERS(FORREST_OK, forrest_close(shared.db));

@@ -165,6 +165,20 @@ void together(forrest::Db &db) {
     CHECK(ingest.put("u1", "1").put("u2", "2").finish() == 2 && *db.get("u2") == "2");
     CHECK(db.erase("u1") && db.erase("u2"));
 
+    auto photos = db.keyspace("photos");
+    {
+        auto writer = photos.write_blob("oak", 1024);
+        CHECK(!photos.blob("oak"));
+        writer.write(std::string(3000, 'x')).write("end").finish();
+        auto blob = photos.blob("oak");
+        std::string end(10, '\0');
+        CHECK(blob && blob->size() == 3003 && blob->read(2999, end.data(), end.size()) == 4 && end.substr(0, 4) == "xend");
+        photos.write_blob("elm").write("discarded");
+        CHECK(photos.erase_blob("oak") && !photos.erase_blob("oak") && !photos.blob("elm"));
+        CHECK(blob->read(0, end.data(), 1) == 1 && end[0] == 'x');
+    }
+    db.drop_keyspace("photos");
+
     auto transaction = db.begin();
     CHECK(!transaction.get("t") && !transaction.contains("t"));
     transaction.set("t", "mine");

@@ -19,6 +19,7 @@ from os import PathLike
 from typing import Literal, NamedTuple, TypeVar
 
 from . import _forrest, codecs
+from ._blobs import Blobs, BlobWriter
 from ._backup import Backup, Pruned, backups, made, prune, restore, verify_backup
 from ._errors import (
     BusyError,
@@ -43,6 +44,8 @@ from .codecs import Codec
 __all__ = [
     "Backup",
     "Batch",
+    "BlobWriter",
+    "Blobs",
     "BusyError",
     "Change",
     "Changes",
@@ -260,6 +263,12 @@ class Db(_forrest.Db, Keyspace):
     def keyspace(self, name: str) -> Keyspace:
         """Opens a keyspace, and creates it if it is missing."""
         return Keyspace(self, name)
+
+    def blobs(self, name: str, *, piece_bytes: int | None = None) -> Blobs:
+        """Opens a keyspace of values of any length, which are written and read as files, and creates it if it is missing. Their
+        pieces have 256 KiB, unless `piece_bytes` says otherwise: 1 KiB to 64 MiB. Raises InvalidArgumentError if the
+        keyspace has pairs that are no blobs, and UnsupportedError in the kernel."""
+        return Blobs(self, name, piece_bytes=piece_bytes)
 
     def snapshot(self) -> Snapshot:
         """Takes a snapshot: one state of all keyspaces, to read while the store changes. It copies nothing."""

@@ -1,5 +1,6 @@
-//! The gates of transactions, which mutants must fail (`cargo xtask mutants`, docs/testing.md).
+//! The gates of transactions and blobs, which mutants must fail (`cargo xtask mutants`, docs/testing.md).
 
+mod blobs;
 mod histories;
 mod limits;
 mod transactions;

@@ -1,0 +1,147 @@
+"""Blobs: values of any length, as files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from . import _forrest
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Buffer
+
+    from . import Snapshot
+
+_BUFFER_BYTES = 256 << 10
+
+
+class BlobWriter(io.RawIOBase):
+    """A blob that is being written, as a file. It becomes visible when it is closed, whole, in place of the blob that its key
+    had. A with block that ends with an exception discards it, and so does a writer that is never closed."""
+
+    def __init__(self, native: _forrest.BlobWriter) -> None:
+        super().__init__()
+        self._native = native
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Buffer, /) -> int:
+        """Writes bytes, all of them. After an exception the blob is discarded."""
+        if self.closed:
+            raise ValueError("write to a blob that is closed")
+        return self._native.write(data)
+
+    def close(self) -> None:
+        """Makes the blob visible. A second call does nothing."""
+        if not self.closed:
+            super().close()
+            self._native.finish()
+
+    def discard(self) -> None:
+        """Closes the writer without a blob."""
+        if not self.closed:
+            super().close()
+            self._native.discard()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        # io.RawIOBase would close it, and so show a blob that is not complete.
+        try:
+            self.discard()
+        except Exception:  # noqa: BLE001 - the store is closed, which has discarded it
+            pass
+
+
+class _Reader(io.RawIOBase):
+    """A blob that is read, without a buffer."""
+
+    def __init__(self, native: _forrest.BlobReader) -> None:
+        super().__init__()
+        self._native = native
+        self._size = native.size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self._native.read_at(self._position, len(view))
+        view[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        bases = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}
+        if whence not in bases:
+            raise ValueError(f"whence is {whence}; choose 0, 1 or 2")
+        position = bases[whence] + offset
+        if position < 0:
+            raise ValueError(f"seek to {position}, which is before the blob")
+        self._position = position
+        return position
+
+    def tell(self) -> int:
+        return self._position
+
+
+class Blobs(_forrest.Blobs):
+    """Values of any length, in a keyspace of their own, each written and read as a file. db.blobs() returns it.
+
+    >>> import forrest
+    >>> db = forrest.open("memory:")
+    >>> photos = db.blobs("photos")
+    >>> with photos.create(b"oak") as file:
+    ...     for _ in range(1_000):
+    ...         file.write(b"bark") and None
+    >>> with photos.open(b"oak") as file:
+    ...     file.seek(3_998)
+    ...     file.read()
+    3998
+    b'rk'
+    >>> list(photos), photos.size(b"oak"), b"elm" in photos
+    ([b'oak'], 4000, False)
+    """
+
+    __slots__ = ()
+
+    def create(self, key: Buffer, /) -> BlobWriter:
+        """Begins to write a blob. It is visible when the file is closed; a with block that raises discards it."""
+        return BlobWriter(self._writer(key))
+
+    def open(self, key: Buffer, /, *, snapshot: Snapshot | None = None) -> io.BufferedReader:
+        """The blob as it is now, or as it was in a snapshot, as a file to be read, at any offset. Raises KeyError if there is
+        none. The file reads this blob also if the key gets another one; close it soon, because the store keeps what has
+        been replaced since."""
+        native = self._reader(key, snapshot)
+        if native is None:
+            raise KeyError(key)
+        return io.BufferedReader(_Reader(native), _BUFFER_BYTES)
+
+    def __contains__(self, key: Buffer, /) -> bool:
+        return self.size(key) is not None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter([key for key, _ in self.items()])
+
+    def __delitem__(self, key: Buffer, /) -> None:
+        if not self.delete(key):
+            raise KeyError(key)
