@@ -42,6 +42,7 @@ impl Blobs {
         self.blobs.at_once(py, |blobs| Ok(blobs.name().to_owned()))
     }
 
+    #[pyo3(signature = (key, /))]
     fn _writer(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<BlobWriter> {
         let key = key.get();
         let writer = self.blobs.detached(py, |blobs| Ok(blobs.writer(key)?))?;
@@ -49,6 +50,7 @@ impl Blobs {
         part.map(BlobWriter).map_err(|failure| failure.raise(py))
     }
 
+    #[pyo3(signature = (key, snapshot, /))]
     fn _reader(
         &self,
         py: Python<'_>,
@@ -70,12 +72,14 @@ impl Blobs {
     }
 
     /// The length of a blob in bytes; None if there is none. Reads no piece.
+    #[pyo3(signature = (key, /))]
     fn size(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<Option<u64>> {
         let key = key.get();
         self.blobs.detached(py, |blobs| Ok(blobs.blob_bytes(key)?))
     }
 
     /// Removes a blob. Returns True if there was one.
+    #[pyo3(signature = (key, /))]
     fn delete(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<bool> {
         let key = key.get();
         self.blobs.detached(py, |blobs| Ok(blobs.delete(key)?))
@@ -99,6 +103,7 @@ impl Blobs {
 
     /// Removes what is left of blobs whose writers began at least `age`, a timedelta, ago and have not finished.
     /// Returns their number.
+    #[pyo3(signature = (age, /))]
     fn remove_unfinished(&self, py: Python<'_>, age: Duration) -> PyResult<u64> {
         self.blobs.detached(py, |blobs| Ok(blobs.remove_unfinished(age)?))
     }
@@ -110,8 +115,9 @@ pub(crate) struct BlobWriter(Part<Mutex<Option<forrest::BlobWriter>>>);
 
 #[pymethods]
 impl BlobWriter {
-    fn write(&self, py: Python<'_>, bytes: Bytes<'_>) -> PyResult<usize> {
-        let bytes = bytes.get();
+    #[pyo3(signature = (data, /))]
+    fn write(&self, py: Python<'_>, data: Bytes<'_>) -> PyResult<usize> {
+        let bytes = data.get();
         self.0.detached(py, |writer| {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
             let open = writer.as_mut().ok_or_else(discarded)?;
@@ -163,6 +169,7 @@ impl BlobReader {
     }
 
     /// Up to `count` bytes from an offset on; fewer only at the end of the blob.
+    #[pyo3(signature = (offset, count, /))]
     fn read_at<'py>(&self, py: Python<'py>, offset: u64, count: usize) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = self.0.detached(py, |blob| {
             let left = usize::try_from(blob.len().saturating_sub(offset)).unwrap_or(usize::MAX);

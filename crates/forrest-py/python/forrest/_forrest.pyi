@@ -10,7 +10,7 @@ from typing_extensions import Buffer, disjoint_base
 
 __version__: Final[str]
 
-__all__ = ["Batch", "Change", "Changes", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "TransactionRange", "View", "__version__", "backups", "get_rows", "move_log", "prune", "put_rows", "restore", "salvage", "scan_rows", "verify_backup"]
+__all__ = ["Batch", "BlobReader", "BlobWriter", "Blobs", "Change", "Changes", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "TransactionRange", "View", "__version__", "backups", "get_rows", "move_log", "prune", "put_rows", "restore", "salvage", "scan_rows", "verify_backup"]
 
 _Made = tuple[int, int, int, int, int, str | None]
 _T = TypeVar("_T")
@@ -218,6 +218,7 @@ class Change:
     @property
     def ends_batch(self) -> bool: ...
 
+@disjoint_base
 class Blobs:
     def __new__(cls, db: Db, name: str, *, piece_bytes: int | None = None) -> Self: ...
     @property
