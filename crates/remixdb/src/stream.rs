@@ -21,7 +21,7 @@
 //! returns the second one. If it is missing, because a crash came between, it returns the first one, once another
 //! change follows: then it is decided whether the tables were added.
 //!
-//! Memory: one record, which has at least one batch, and a window of 1 MiB.
+//! Memory: one record, which has at least one batch, a window of 1 MiB, and 8 bytes for each log that is ahead.
 
 use crate::codec::Parts;
 use crate::core::Handle;
@@ -51,6 +51,9 @@ pub(crate) struct Stream<D: Disk> {
     /// Changes up to this one are durable enough.
     limit: u64,
     place: Option<Place<D>>,
+    /// The logs after that, from the newest that was seen back. Each log names the one before it, so the way forward is
+    /// found from the newest one back, and kept.
+    ahead: Vec<u64>,
     piece: Piece,
     /// The first change of an ingest, until it is known what follows.
     begun: Option<engine::Change>,
@@ -119,6 +122,7 @@ impl<D: Disk> Handle<D> {
             next: since + 1,
             limit: 0,
             place: None,
+            ahead: Vec::new(),
             piece: Piece::default(),
             begun: None,
         };
@@ -330,6 +334,7 @@ impl<D: Disk> Stream<D> {
         match found {
             Found::Nothing => Ok(false),
             Found::Log(log) if log.2.first == wanted || current == 0 => {
+                self.ahead.pop();
                 self.place = Some(Place::begin(log));
                 Ok(true)
             }
@@ -346,11 +351,13 @@ impl<D: Disk> Stream<D> {
     }
 
     /// Looks for the log that begins with a change, or has it, or else for the one after the current log; from the
-    /// newest one back.
-    fn find(&self, newest: u64, current: u64, wanted: u64) -> Result<Found<D>> {
+    /// newest one back. It is the last of those that are ahead then.
+    fn find(&mut self, newest: u64, current: u64, wanted: u64) -> Result<Found<D>> {
         let disk = self.store.disk();
-        let (mut number, mut after) = (newest, None);
+        let mut after = None;
+        let mut number = self.ahead.pop().unwrap_or(newest);
         while number != current || current == 0 {
+            self.ahead.push(number);
             let opened = disk::open_if_there(disk, Name::log(number))?;
             let head = match &opened {
                 None => None,
@@ -362,6 +369,7 @@ impl<D: Disk> Stream<D> {
             if !head.has_history {
                 if number == newest && self.is_alone() && wanted > self.store.visible() {
                     // The next change begins a log with history.
+                    self.ahead.clear();
                     return Ok(Found::Nothing);
                 }
                 let why = format!("{} was written without the option `history`", Name::log(number));
