@@ -934,7 +934,7 @@ public:
         detail::check(forrest_ingest_begin(handle(), &begun));
         return Ingest(begun);
     }
-    /** Begins to write a blob of this keyspace, in pieces of so many bytes; 0 is the default. */
+    /** Begins to write a blob of this keyspace, in pieces of this many bytes; 0 is the default. */
     BlobWriter write_blob(std::string_view key, uint32_t piece_bytes = 0) {
         forrest_blob_writer *begun;
         detail::check(forrest_blob_begin(handle(), key.data(), key.size(), piece_bytes, &begun));

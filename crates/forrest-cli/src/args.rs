@@ -105,6 +105,9 @@ pub(crate) enum Command {
     /// Show live what a store does that another process has open
     #[command(after_help = help::LIVE)]
     Top(TopArgs),
+    /// Serve a page in the browser to look at a store
+    #[command(after_help = help::WEB)]
+    Web(WebArgs),
     /// Back up a store, list, verify, restore and prune backups
     #[command(subcommand, after_help = help::BACKUP)]
     Backup(BackupCommand),
@@ -156,6 +159,16 @@ pub(crate) enum BackupCommand {
     /// Replace the key of an encrypted directory of backups
     #[command(after_help = help::BACKUP_ROTATE_KEY)]
     RotateKey(BackupRotateKeyArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WebArgs {
+    /// The store; the same as --db URL
+    #[arg(value_name = "STORE")]
+    pub(crate) store: Option<String>,
+    /// Port on 127.0.0.1 [default: one that is free]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) port: u16,
 }
 
 #[derive(Debug, Args)]

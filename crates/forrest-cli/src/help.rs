@@ -203,6 +203,17 @@ Examples:
   forrest --load in.txt stat
   forrest --load in.txt --format jsonl stat";
 
+pub(crate) const WEB: &str = "\
+The page shows keyspaces, ranges of pairs, values, and figures as they change.
+It changes nothing, and the store may be open in another process. The server
+listens on 127.0.0.1, and prints a URL with a token: those who have it can read
+the store. Ctrl-C ends it.
+
+Examples:
+  forrest web trees
+  forrest --db trees web --port 8080
+  ssh -L 8080:127.0.0.1:8080 HOST forrest --db trees web --port 8080";
+
 pub(crate) const LIVE: &str = "\
 Shows rates, sizes and times of a store that another process has open, each 2
 seconds until Ctrl-C. The process must write them to a file, by the option

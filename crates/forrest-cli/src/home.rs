@@ -17,6 +17,8 @@ const URL: &str = "FORREST_URL";
 pub(crate) const MEMORY: &str = "memory:";
 /// Start of the URL of a store in the kernel.
 pub(crate) const KERNEL: &str = "llds:";
+/// The file in the directory of a store to which its process writes its figures, by the convention of this command.
+pub(crate) const METRICS_FILE: &str = "metrics.prom";
 /// Sets an option of a store.
 type Setter = fn(Builder, usize) -> Builder;
 

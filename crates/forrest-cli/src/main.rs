@@ -8,6 +8,7 @@
 //! | main.rs | from arguments to exit code |
 //! | args.rs, help.rs | the arguments, and their help |
 //! | shell.rs | many commands on one store; editor.rs: the line of its prompt, history, completion |
+//! | web.rs | a page in the browser |
 //! | top.rs | what a store does that another process has open |
 //! | commands.rs | the commands on a store; load.rs, dump.rs, stat.rs, tail.rs, verify.rs the longer ones |
 //! | blob.rs | values of any length, as files |
@@ -57,6 +58,7 @@ mod tail;
 mod term;
 mod top;
 mod verify;
+mod web;
 
 use args::{BackupCommand, Cli, Command, KeyCommand, StoreArgs, StoreCommand};
 use clap::{CommandFactory, Parser};
@@ -87,6 +89,7 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
         Command::Pages(_) => Some("pages writes what is installed beside the command"),
         Command::Llds(_) => Some("llds looks at all the stores in the kernel"),
         Command::Salvage(_) => Some("salvage reads the files of the store that it names"),
+        Command::Web(_) if store.dump.is_some() => Some("web changes nothing"),
         Command::Top(_) => Some("top reads what the process writes that has the store open"),
         Command::Backup(_) => Some("backup works on the store and the directories that it names"),
         Command::Key(_) => Some("key works on the store that it names"),
@@ -145,6 +148,7 @@ fn dispatch(session: &mut Session, command: Command) -> Result<Answer, Failure> 
         Command::Llds(command) => llds::run(session, &command),
         Command::Salvage(args) => salvage::run(session, &args),
         Command::Top(args) => top::run(session, &args),
+        Command::Web(args) => web::run(session, &args),
         Command::Backup(command) => backup::run(session, &command),
         Command::Key(command) => key(session, &command),
         Command::MoveLog(args) => match forrest::move_log(&args.store, args.to.as_deref()) {
@@ -183,6 +187,13 @@ fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
         Command::Key(command) => {
             let store = once(store.db.as_deref(), Some(command.store()))?.unwrap_or_default();
             Ok(Home::at(store, false))
+        }
+        Command::Web(args) => {
+            let named = once(store.db.as_deref(), args.store.as_deref())?;
+            let home = Home::named(named, false)?;
+            // A store in memory has no other process that writes to it.
+            let is_shared = home.url != home::MEMORY;
+            Ok(home.reading(is_shared, true))
         }
         Command::Doctor
         | Command::Top(_)

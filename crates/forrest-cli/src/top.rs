@@ -3,6 +3,7 @@
 use crate::args::TopArgs;
 use crate::codec::Format;
 use crate::failure::Failure;
+use crate::home::METRICS_FILE;
 use crate::interrupt;
 use crate::session::{Answer, Session};
 use crate::term::{self, Style};
@@ -16,8 +17,6 @@ use std::time::{Duration, Instant, SystemTime};
 const LOOK: Duration = Duration::from_millis(50);
 /// A file that is older than this is no longer written.
 const STALE: Duration = Duration::from_secs(5);
-/// The name of the file in the directory of the store.
-const FILE: &str = "metrics.prom";
 /// Longer files are not metrics.
 const BYTES_MAX: u64 = 1 << 20;
 const CALLS: [(&str, &str); 5] =
@@ -53,7 +52,7 @@ pub(crate) fn run(session: &mut Session, args: &TopArgs) -> Result<Answer, Failu
 
 /// The file of a store, or the file that is named.
 fn file(store: &Path) -> PathBuf {
-    if store.is_dir() { store.join(FILE) } else { store.to_owned() }
+    if store.is_dir() { store.join(METRICS_FILE) } else { store.to_owned() }
 }
 
 fn read(path: &Path) -> Result<Figures, Failure> {

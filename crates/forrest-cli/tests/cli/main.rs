@@ -45,3 +45,4 @@ mod salvage;
 mod scripts;
 mod terminal;
 mod top;
+mod web;

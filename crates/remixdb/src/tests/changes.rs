@@ -464,14 +464,13 @@ fn one_that_is_far_back_reads_each_log_once() {
             world.set_number(number).expect("it works");
             world.run(&Step::Flush).expect("it works");
         }
-        let reads = [Some(&world), None].map(|writer| {
+        [Some(&world), None].map(|writer| {
             let reader = World::open(&disk, &reading()).expect("it opens");
             let before = disk.bytes_read();
             let found = all(writer.unwrap_or(&reader), 0, Durability::Buffered).expect("all is kept");
             assert_eq!(found.len(), logs as usize);
             disk.bytes_read() - before
-        });
-        reads
+        })
     };
     for (few, many) in read_for(20).into_iter().zip(read_for(80)) {
         assert!(many <= 5 * few, "{few} bytes for 20 logs, {many} for 80");
