@@ -5,7 +5,7 @@
 //!
 //! | block | what happens |
 //! |---|---|
-//! | `c`, `cpp`, `go`, `java`, `rust`, `xml` | the program is saved under the file name with which its first line, a comment, begins (`/* trees.c: ...`, `// src/main.rs: ...`, `<!-- pom.xml: ...`) |
+//! | `c`, `cpp`, `go`, `java`, `js`, `rust`, `xml` | the program is saved under the file name with which its first line, a comment, begins (`/* trees.c: ...`, `// src/main.rs: ...`, `<!-- pom.xml: ...`) |
 //! | `sh` | commands; all blocks of a page run in one shell |
 //! | `text` | what the `sh` block before it prints |
 //! | `cmake` | lines of the project that the step `install` builds |
@@ -31,10 +31,12 @@ const DIRECTORY: &str = "docs/guides";
 pub(crate) const GO: &str = "docs/guides/go.md";
 /// The guide that the step `kafka` follows, because not every machine has Java and Maven.
 pub(crate) const KAFKA: &str = "docs/guides/kafka.md";
+/// The guide that the step `node` follows, because not every machine has Node.
+pub(crate) const NODE: &str = "docs/guides/node.md";
 /// That of the step `raft`, which builds the example.
 pub(crate) const RAFT: &str = "docs/guides/raft.md";
 /// The guides that steps of their own follow.
-const OF_OTHER_STEPS: [&str; 3] = [GO, KAFKA, RAFT];
+const OF_OTHER_STEPS: [&str; 4] = [GO, KAFKA, NODE, RAFT];
 
 /// A part of a guide that is in a block.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,7 +59,7 @@ const PRELUDE: &str = r#"set -eu
 trap 'echo "the command that failed: $BASH_COMMAND" >&2' ERR
 cargo() {
     case "$1" in
-    xtask) [[ "$*" == "xtask java" || "$*" == "xtask install "?(--libraries\ )"--prefix $HOME/.local" ]] ;;
+    xtask) [[ "$*" == "xtask java" || "$*" == "xtask node --here $HOME/.local" || "$*" == "xtask install "?(--libraries\ )"--prefix $HOME/.local" ]] ;;
     *) command cargo "$@" ;;
     esac
 }
@@ -121,6 +123,7 @@ pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, prefix: &P
         ("RUSTUP_HOME", ".rustup"),
         ("GOPATH", "go"),
         ("GOCACHE", ".cache/go-build"),
+        ("npm_config_cache", ".npm"),
     ] {
         if let (None, Some(real)) = (std::env::var_os(variable), std::env::home_dir()) {
             shell.env(variable, real.join(directory));
@@ -162,7 +165,7 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>, String> {
         let text: String = body.iter().flat_map(|line| [line, "\n"]).collect();
         let head = body.first().copied().unwrap_or_default();
         blocks.push(match language {
-            "c" | "cpp" | "go" | "java" | "rust" | "xml" => match file_named(head) {
+            "c" | "cpp" | "go" | "java" | "js" | "rust" | "xml" => match file_named(head) {
                 Some(file) => Block::Program { file, text },
                 None => return Err(format!("a program in {language} begins with {head:?}, not with a comment that has its file name")),
             },

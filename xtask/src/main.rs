@@ -24,6 +24,7 @@ mod kafka;
 mod models;
 mod msrv;
 mod mutants;
+mod node;
 mod others;
 mod packages;
 mod page;
@@ -130,6 +131,12 @@ const COMMANDS: &[Command] = &[
         run: kafka::java,
     },
     Command {
+        name: node::NAME,
+        arguments: "[--here] [DIR]",
+        does: "the npm package forrest-level, with addons for Linux on x64 and arm64, tested; --here: for this machine only",
+        run: node::run,
+    },
+    Command {
         name: "package",
         arguments: "[DIR]",
         does: "the same as a Debian package, an archive, and a PKGBUILD for Arch",
@@ -218,6 +225,9 @@ fn help_of(command: &Command) -> String {
             help += "\n--libraries leaves the commands out: only what programs in C and C++ need, which builds in a minute or two.\n";
         }
         "package" => help += "\nDIR defaults to target/package. Needs dpkg-deb, tar, sha256sum and strip.\n",
+        node::NAME => {
+            help += "\nDIR defaults to target/node. A processor that cannot be emulated here is built, not tested.\n"
+        }
         "wheels" => {
             help += "\nDIR defaults to target/python-wheels. A processor that cannot be emulated here is built, not tested.\n"
         }

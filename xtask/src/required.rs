@@ -64,6 +64,17 @@ pub(crate) const PYTHON: &[&str] = &[
 /// The Go modules: the package, and then the adapters, whose tests run those of other projects.
 pub(crate) const GO: &[&str] =
     &["go/go.mod", "go/ethdb/go.mod", "go/datastore/go.mod", "go/avalanche/go.mod", "go/raft/go.mod"];
+/// The npm package: its manifests, and its tests, of which the first is the suite of abstract-level.
+pub(crate) const NODE: &[&str] = &[
+    "js/package.json",
+    "js/package-lock.json",
+    "js/tsconfig.json",
+    "js/test/suite.js",
+    "js/test/model.test.js",
+    "js/test/processes.test.js",
+    "js/test/store.test.js",
+    "js/test/types.ts",
+];
 /// The Java packages, and the tests that run Kafka's own.
 pub(crate) const JAVA: &[&str] = &[
     "java/pom.xml",
@@ -138,7 +149,7 @@ mod tests {
             PROCESS_CONFIG,
             DEBUG_CONFIG,
         ];
-        let lists = [&files, &CMAKE[..], MODELS, MODULE, PYTHON, GO, JAVA, RAFT, EXAMPLES_C, GUIDES_C]
+        let lists = [&files, &CMAKE[..], MODELS, MODULE, PYTHON, GO, NODE, JAVA, RAFT, EXAMPLES_C, GUIDES_C]
             .into_iter()
             .flatten();
         for path in lists.chain(LOOM.iter().map(|loom| &loom.file)) {

@@ -7,8 +7,8 @@ use crate::foreign::{TESTS, with_foreign};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{
-    Failure, docs, engine, go, histories, install, instructions, kafka, models, msrv, mutants, packages,
-    page, portable, python, races, raft, required, setup, soak, tidy, vm,
+    Failure, docs, engine, go, histories, install, instructions, kafka, models, msrv, mutants, node,
+    packages, page, portable, python, races, raft, required, setup, soak, tidy, vm,
 };
 
 const STEPS: &[Step] = &[
@@ -40,6 +40,7 @@ const STEPS: &[Step] = &[
         does: "the Go modules: their tests, other projects' tests of them, the guide",
         run: go::step,
     },
+    Step { name: node::NAME, does: node::DOES, run: node::step },
     Step {
         name: "kafka",
         does: "the Java packages: their tests, Kafka's tests of state stores, the guide",
