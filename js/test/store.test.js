@@ -196,8 +196,9 @@ test('what is missing, exists or is damaged is reported with its code', async (t
 test('damage is reported and never returned as data', async (t) => {
   for (const isInTables of [false, true]) {
     const location = place(t);
-    const db = new ForrestLevel(location);
-    for (let i = 0; i < 100; i++) await db.put(`k${i}`, 'v'.repeat(1000));
+    // What a log has that was not synced may be torn by a power loss, and is not taken for damage.
+    const db = new ForrestLevel(location, { durability: 'sync' });
+    for (let i = 0; i < 50; i++) await db.put(`k${i}`, 'v'.repeat(1000));
     if (isInTables) await db.compactRange('', '\uffff');
     await db.close();
     const files = fs.readdirSync(location).map((name) => path.join(location, name));

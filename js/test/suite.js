@@ -12,10 +12,18 @@ const { ForrestLevel } = require('..');
 const home = fs.mkdtempSync(path.join(os.tmpdir(), 'forrest-level-suite-'));
 let number = 0;
 
+// The suite leaves some hundred databases open, and an emulator has few addresses.
+class SmallLevel extends ForrestLevel {
+  _open(options) {
+    return super._open({ memoryBytes: 16 << 20, ...options });
+  }
+}
+
 if (process.argv[2] === 'memory') {
   suite({ test, factory: (options) => new ForrestLevel('memory:', options) });
 } else {
-  suite({ test, factory: (options) => new ForrestLevel(path.join(home, `store-${++number}`), options) });
+  const factory = (options) => new SmallLevel(path.join(home, `store-${++number}`), options);
+  suite({ test, factory });
 }
 
 test.onFinish(() => fs.rmSync(home, { recursive: true, force: true }));
