@@ -46,6 +46,9 @@ const TESTS: &[&[&str]] = &[
     &["test/model.test.js"],
     &["test/processes.test.js"],
 ];
+/// A test that is left out under emulation: each store in memory reserves addresses, of which an emulator has few, and
+/// the suite leaves hundreds of them open.
+const NOT_EMULATED: &[&str] = &["test/suite.js", "memory"];
 /// The most bytes of an addon that users get. In the package it takes less than half of it.
 const BYTES_MAX: u64 = 5_000_000;
 
@@ -337,6 +340,10 @@ fn tests_with(workspace: &Workspace, stage: &Path, node: &str) -> Result<(), Str
     let program = words.next().unwrap_or("node");
     let before: Vec<&str> = words.collect();
     for test in TESTS {
+        if *test == NOT_EMULATED && !before.is_empty() {
+            println!("not run under emulation: {}", test.join(" "));
+            continue;
+        }
         let mut command = workspace.command(program);
         command.args(&before).env("FORREST_NODE", node);
         run_test(command, stage, test)?;
