@@ -161,7 +161,8 @@ pub extern "system" fn Java_forrest_Native_version<'local>(
     run(&mut env, |env| Ok(JString::new(env, env!("CARGO_PKG_VERSION"))?))
 }
 
-/// Opens a store. 0 for `memory_bytes` or `workers`, -1 for `durable` and null for `compression` mean the default.
+/// Opens a store. 0 for `memory_bytes` or `workers`, -1 for `large_values` or `durable` and null for `compression` mean
+/// the default.
 /// `flags`: 1 create it, 2 only read it.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_forrest_Native_open<'local>(
@@ -170,6 +171,7 @@ pub extern "system" fn Java_forrest_Native_open<'local>(
     url: JString<'local>,
     memory_bytes: jlong,
     workers: jint,
+    large_values: jlong,
     durable: jint,
     compression: JString<'local>,
     flags: jint,
@@ -185,6 +187,9 @@ pub extern "system" fn Java_forrest_Native_open<'local>(
         }
         if workers != 0 {
             builder = builder.workers(size(workers.into())?);
+        }
+        if large_values >= 0 {
+            builder = builder.large_values(size(large_values)?);
         }
         if !compression.is_null() {
             let compression: Compression = text(env, &compression)?.parse()?;

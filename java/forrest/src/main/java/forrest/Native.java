@@ -66,7 +66,13 @@ final class Native {
     static native String version();
 
     static native long open(
-            String url, long memoryBytes, int workers, int durability, String compression, int flags);
+            String url,
+            long memoryBytes,
+            int workers,
+            long largeValues,
+            int durability,
+            String compression,
+            int flags);
 
     static native boolean close(long store);
 

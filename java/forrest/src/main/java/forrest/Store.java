@@ -115,6 +115,7 @@ public final class Store implements AutoCloseable {
     public static final class Options {
         private long memoryBytes;
         private int workers;
+        private long largeValues = -1;
         private int durability = -1;
         private String compression;
         private boolean isCreated = true;
@@ -138,6 +139,18 @@ public final class Store implements AutoCloseable {
                 throw new IllegalArgumentException(threads + " threads");
             }
             this.workers = threads;
+            return this;
+        }
+
+        /**
+         * From which size on values of a store on disk stay in the log, so that they are written once: 0 for none, or
+         * from 64 bytes. Default: 4,096.
+         */
+        public Options largeValues(long bytes) {
+            if (bytes < 0) {
+                throw new IllegalArgumentException("large values of " + bytes + " bytes");
+            }
+            this.largeValues = bytes;
             return this;
         }
 
@@ -169,7 +182,7 @@ public final class Store implements AutoCloseable {
         public Store open(String url) {
             int flags = (isCreated ? Native.CREATE : 0) | (isReadOnly ? Native.READ_ONLY : 0);
             Objects.requireNonNull(url, "url");
-            return new Store(Native.open(url, memoryBytes, workers, durability, compression, flags));
+            return new Store(Native.open(url, memoryBytes, workers, largeValues, durability, compression, flags));
         }
     }
 }

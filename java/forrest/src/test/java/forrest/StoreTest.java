@@ -85,6 +85,24 @@ class StoreTest {
     }
 
     @Test
+    void largeValuesAreRead() {
+        byte[] large = new byte[100_000];
+        Arrays.fill(large, (byte) 7);
+        for (long from : new long[] {0, 64, 1 << 20}) {
+            try (Store store = new Store.Options().largeValues(from).open(url())) {
+                store.keyspace().put(bytes("from " + from), large);
+            }
+        }
+        try (Store store = Store.open(url())) {
+            for (long from : new long[] {0, 64, 1 << 20}) {
+                assertArrayEquals(large, store.keyspace().get(bytes("from " + from)));
+            }
+        }
+        assertThrows(IllegalArgumentException.class, () -> new Store.Options().largeValues(-1));
+        assertThrows(IllegalArgumentException.class, () -> new Store.Options().largeValues(63).open(url()));
+    }
+
+    @Test
     void randomOperationsDoWhatATreeMapDoes() {
         long seed = System.nanoTime();
         Random random = new Random(seed);

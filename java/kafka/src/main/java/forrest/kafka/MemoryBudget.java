@@ -19,6 +19,7 @@ import org.slf4j.LoggerFactory;
 final class MemoryBudget {
     static final String SETTING = "forrest.memory.bytes";
     static final String WORKERS = "forrest.workers";
+    static final String LARGE_VALUES = "forrest.large.values";
     static final String COMPRESSION = "forrest.compression";
 
     private static final Logger LOG = LoggerFactory.getLogger(MemoryBudget.class);
@@ -42,6 +43,10 @@ final class MemoryBudget {
                 .memoryBytes(share(STORES.size() + 1))
                 .workers(workers == null ? 1 : Integer.parseInt(workers.toString().trim()))
                 .durability(Durability.MEMORY);
+        Object largeValues = settings.get(LARGE_VALUES);
+        if (largeValues != null) {
+            options.largeValues(Long.parseLong(largeValues.toString().trim()));
+        }
         if (compression != null) {
             options.compression(compression.toString());
         }
