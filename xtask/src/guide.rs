@@ -35,8 +35,10 @@ pub(crate) const KAFKA: &str = "docs/guides/kafka.md";
 pub(crate) const NODE: &str = "docs/guides/node.md";
 /// That of the step `raft`, which builds the example.
 pub(crate) const RAFT: &str = "docs/guides/raft.md";
+/// That of the step `redis`, because not every machine has Redis's clients.
+pub(crate) const REDIS: &str = "docs/guides/redis.md";
 /// The guides that steps of their own follow.
-const OF_OTHER_STEPS: [&str; 4] = [GO, KAFKA, NODE, RAFT];
+const OF_OTHER_STEPS: [&str; 5] = [GO, KAFKA, NODE, RAFT, REDIS];
 
 /// A part of a guide that is in a block.
 #[derive(Debug, PartialEq, Eq)]

@@ -32,6 +32,7 @@ mod portable;
 mod python;
 mod races;
 mod raft;
+mod redis;
 mod required;
 mod setup;
 mod soak;

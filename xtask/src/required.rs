@@ -99,6 +99,15 @@ pub(crate) const RAFT: &[&str] = &[
     "crates/forrest-raft/tests/it/processes.rs",
     "crates/forrest-raft/tests/it/simulator/mod.rs",
 ];
+/// The server for Redis's clients, and what its tests read.
+pub(crate) const REDIS: &[&str] = &[
+    "crates/forrest-redis/tests/it/hostile.rs",
+    "crates/forrest-redis/tests/clients.py",
+    REDIS_PYTHON,
+    REDIS_SKIPPED,
+];
+pub(crate) const REDIS_PYTHON: &str = "crates/forrest-redis/tests/requirements.txt";
+pub(crate) const REDIS_SKIPPED: &str = "crates/forrest-redis/tests/valkey-skipped.txt";
 /// The same commands under many option sets.
 pub(crate) const OPTIONS: &str = "crates/forrest/tests/it/options.rs";
 /// A store on disk for a long time.
@@ -149,9 +158,10 @@ mod tests {
             PROCESS_CONFIG,
             DEBUG_CONFIG,
         ];
-        let lists = [&files, &CMAKE[..], MODELS, MODULE, PYTHON, GO, NODE, JAVA, RAFT, EXAMPLES_C, GUIDES_C]
-            .into_iter()
-            .flatten();
+        let lists =
+            [&files, &CMAKE[..], MODELS, MODULE, PYTHON, GO, NODE, JAVA, RAFT, REDIS, EXAMPLES_C, GUIDES_C]
+                .into_iter()
+                .flatten();
         for path in lists.chain(LOOM.iter().map(|loom| &loom.file)) {
             assert_eq!(demand(&workspace, path), Ok(()));
         }

@@ -8,7 +8,7 @@ use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{
     Failure, docs, engine, go, histories, install, instructions, kafka, models, msrv, mutants, node,
-    packages, page, portable, python, races, raft, required, setup, soak, tidy, vm,
+    packages, page, portable, python, races, raft, redis, required, setup, soak, tidy, vm,
 };
 
 const STEPS: &[Step] = &[
@@ -54,6 +54,11 @@ const STEPS: &[Step] = &[
     },
     Step { name: histories::NAME, does: histories::DOES, run: histories::step },
     Step { name: raft::NAME, does: raft::DOES, run: raft::step },
+    Step {
+        name: "redis",
+        does: "Valkey's tests, redis-benchmark and redis-py with forrest serve, the guide",
+        run: redis::step,
+    },
     Step { name: "mutants", does: mutants::DOES, run: mutants::step },
     Step { name: "cross", does: "compiling for AArch64, FreeBSD and macOS", run: cross },
     Step {

@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use forrest::{Compression, Pages};
 use std::ffi::OsString;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -108,6 +109,9 @@ pub(crate) enum Command {
     /// Serve a page in the browser to look at a store
     #[command(after_help = help::WEB)]
     Web(WebArgs),
+    /// Serve the store to programs that speak Redis's protocol
+    #[command(after_help = help::SERVE)]
+    Serve(ServeArgs),
     /// Back up a store, list, verify, restore and prune backups
     #[command(subcommand, after_help = help::BACKUP)]
     Backup(BackupCommand),
@@ -182,6 +186,60 @@ pub(crate) struct TopArgs {
     /// Number of looks [default: until Ctrl-C]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Address and port to listen at; may be repeated [default: 127.0.0.1:6379]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Vec<SocketAddr>,
+    /// Path of a Unix socket to listen at
+    #[arg(long, value_name = "PATH")]
+    pub(crate) unix: Option<PathBuf>,
+    /// File whose first line is the password for AUTH
+    #[arg(long, value_name = "FILE")]
+    pub(crate) password_file: Option<PathBuf>,
+    /// File with the certificate for TLS
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// File with its private key
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Let other machines connect without TLS
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// When changes on disk survive power loss: always, everysec, no
+    #[arg(long, value_name = "WHEN", default_value = "everysec", value_parser = fsync)]
+    pub(crate) fsync: forrest_redis::Sync,
+    /// Connections at a time [default: 10000]
+    #[arg(long, value_name = "N", value_parser = size)]
+    pub(crate) connections: Option<usize>,
+    /// Bytes of a request, and of a string [default: 64M]
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    pub(crate) request_bytes: Option<usize>,
+    /// Bytes of a reply [default: 256M]
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    pub(crate) reply_bytes: Option<usize>,
+    /// Bytes of the buffers of all connections [default: 512M]
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    pub(crate) buffers_bytes: Option<usize>,
+    /// Seconds that a client may take to send a request [default: 30]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) half_request: Option<u64>,
+    /// Seconds that a client may take to read a reply [default: 60]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) slow_reader: Option<u64>,
+    /// Seconds that a client may be silent [default: for ever]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) idle: Option<u64>,
+    /// Allow DEBUG and CONFIG SET requirepass, for tests
+    #[arg(long, hide = true)]
+    pub(crate) debug_commands: bool,
+}
+
+/// Reads when changes are synced.
+fn fsync(text: &str) -> Result<forrest_redis::Sync, String> {
+    forrest_redis::Sync::of_name(text).ok_or_else(|| "it is always, everysec or no".to_owned())
 }
 
 /// Reads a time between two looks.

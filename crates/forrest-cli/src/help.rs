@@ -228,6 +228,19 @@ Examples:
   forrest top trees
   forrest -f jsonl top trees -n 1";
 
+pub(crate) const SERVE: &str = "\
+Speaks Redis's protocol, so that programs use the store by the clients that they
+have: redis-cli, redis-py and others. docs/guides/redis.md lists the commands.
+Ctrl-C or SIGTERM ends the server; on disk everything is synced then.
+
+Only this machine can connect, unless --listen names another address. That needs
+a password, and TLS or --plain.
+
+Examples:
+  forrest serve
+  forrest --db trees serve --listen 127.0.0.1:7000 --fsync always
+  forrest --db trees serve --unix trees.sock";
+
 pub(crate) const TAIL: &str = "\
 Prints a line for each change: its sequence number, and what happened. A store
 keeps its changes if it is written to with --history true: up to 1 GiB, for up

@@ -178,6 +178,12 @@ impl Home {
         self
     }
 
+    /// The same store, whose changes are made durable later by the command itself.
+    pub(crate) fn deferring(mut self) -> Self {
+        self.builder = self.builder.durability(Durability::Memory);
+        self
+    }
+
     /// The same store, only to be read: always, or if another process has it open and the command changes nothing.
     pub(crate) fn reading(mut self, always: bool, changes_nothing: bool) -> Self {
         self.reads = match (always, changes_nothing) {

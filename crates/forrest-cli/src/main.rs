@@ -9,6 +9,7 @@
 //! | args.rs, help.rs | the arguments, and their help |
 //! | shell.rs | many commands on one store; editor.rs: the line of its prompt, history, completion |
 //! | web.rs | a page in the browser |
+//! | serve.rs | the store for programs that speak Redis's protocol |
 //! | top.rs | what a store does that another process has open |
 //! | commands.rs | the commands on a store; load.rs, dump.rs, stat.rs, tail.rs, verify.rs the longer ones |
 //! | blob.rs | values of any length, as files |
@@ -50,6 +51,7 @@ mod load;
 mod pages;
 mod progress;
 mod salvage;
+mod serve;
 mod session;
 mod shell;
 mod stat;
@@ -94,6 +96,7 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
         Command::Backup(_) => Some("backup works on the store and the directories that it names"),
         Command::Key(_) => Some("key works on the store that it names"),
         Command::MoveLog(_) => Some("move-log works on the files of the store that it names"),
+        Command::Serve(_) => Some("serve has a keyspace of its own"),
         Command::Bench(_) => Some("bench fills and reads its own keyspace"),
         Command::Stress(_) => Some("stress fills and reads its own keyspace"),
         Command::Crash(_) => Some("crash fills and reads its own keyspace"),
@@ -149,6 +152,7 @@ fn dispatch(session: &mut Session, command: Command) -> Result<Answer, Failure> 
         Command::Salvage(args) => salvage::run(session, &args),
         Command::Top(args) => top::run(session, &args),
         Command::Web(args) => web::run(session, &args),
+        Command::Serve(args) => serve::run(session, &args),
         Command::Backup(command) => backup::run(session, &command),
         Command::Key(command) => key(session, &command),
         Command::MoveLog(args) => match forrest::move_log(&args.store, args.to.as_deref()) {
@@ -208,6 +212,8 @@ fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
             let home = store.db.as_deref().map_or_else(Home::temporary, |url| Ok(Home::at(url, true)))?;
             Ok(home.durable(store.sync))
         }
+        // The server itself makes changes durable, for many clients at once.
+        Command::Serve(_) => Ok(Home::named(store.db.as_deref(), true)?.deferring()),
         Command::Shell(_) => Ok(Home::named(store.db.as_deref(), true)?.reading(store.read_only, false)),
         Command::Stress(args) => {
             // Not the store of the environment, which users keep for other data.

@@ -1,0 +1,147 @@
+//! [`Client`]: the state of one connection that its commands see. [`Shared`]: what other connections see of it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Instant;
+
+/// What other connections see, count and end.
+pub(crate) struct Shared {
+    pub(crate) id: u64,
+    pub(crate) address: String,
+    pub(crate) since: Instant,
+    /// When its last command began.
+    pub(crate) active: Cell<Instant>,
+    pub(crate) name: RefCell<Vec<u8>>,
+    pub(crate) library: RefCell<(Vec<u8>, Vec<u8>)>,
+    pub(crate) database: Cell<usize>,
+    pub(crate) last_command: Cell<&'static str>,
+    pub(crate) is_3: Cell<bool>,
+    pub(crate) in_multi: Cell<bool>,
+    /// Bytes of its buffers, which the budget of the server counts.
+    pub(crate) memory_bytes: Cell<usize>,
+    /// A key that it watches has changed.
+    pub(crate) is_dirty: Cell<bool>,
+    /// It is to end.
+    pub(crate) is_ended: Cell<bool>,
+    /// What wakes its task.
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Shared {
+    pub(crate) fn new(id: u64, address: String) -> Rc<Shared> {
+        let now = Instant::now();
+        Rc::new(Shared {
+            id,
+            address,
+            since: now,
+            active: Cell::new(now),
+            name: RefCell::default(),
+            library: RefCell::default(),
+            database: Cell::new(0),
+            last_command: Cell::new("NULL"),
+            is_3: Cell::new(false),
+            in_multi: Cell::new(false),
+            memory_bytes: Cell::new(0),
+            is_dirty: Cell::new(false),
+            is_ended: Cell::new(false),
+            waker: RefCell::default(),
+        })
+    }
+
+    /// Ends the connection, when its task next looks.
+    pub(crate) fn end(&self) {
+        self.is_ended.set(true);
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    /// Notes what wakes its task.
+    pub(crate) fn wake_by(&self, waker: &Waker) {
+        let mut known = self.waker.borrow_mut();
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *known = Some(waker.clone());
+        }
+    }
+}
+
+/// A request that waits for `EXEC`.
+pub(crate) type Queued = Vec<Vec<u8>>;
+
+/// The state of a connection.
+pub(crate) struct Client {
+    pub(crate) shared: Rc<Shared>,
+    /// The number of its database.
+    pub(crate) database: usize,
+    /// It has given the password, or needs none.
+    pub(crate) is_known: bool,
+    /// Version 3 of the protocol.
+    pub(crate) is_3: bool,
+    /// The requests since `MULTI`.
+    pub(crate) queue: Option<Vec<Queued>>,
+    /// Bytes of them.
+    pub(crate) queue_bytes: usize,
+    /// One of them could not be queued.
+    pub(crate) is_aborted: bool,
+    /// `EXEC` runs.
+    pub(crate) in_exec: bool,
+    pub(crate) watched: Vec<Watched>,
+    /// It has asked for the end of the connection.
+    pub(crate) quits: bool,
+    /// Replies that are left out.
+    pub(crate) skips: Skips,
+}
+
+/// A key of a database whose changes make `EXEC` do nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Watched {
+    pub(crate) database: usize,
+    pub(crate) key: Vec<u8>,
+    /// It was there when the client began to watch it.
+    pub(crate) was_there: bool,
+}
+
+/// What `CLIENT REPLY` has chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Skips {
+    Nothing,
+    /// The reply of the next command.
+    Next,
+    All,
+}
+
+impl Client {
+    pub(crate) fn new(shared: Rc<Shared>, is_known: bool) -> Client {
+        Client {
+            shared,
+            database: 0,
+            is_known,
+            is_3: false,
+            queue: None,
+            queue_bytes: 0,
+            is_aborted: false,
+            in_exec: false,
+            watched: Vec::new(),
+            quits: false,
+            skips: Skips::Nothing,
+        }
+    }
+
+    pub(crate) fn select(&mut self, database: usize) {
+        self.database = database;
+        self.shared.database.set(database);
+    }
+
+    pub(crate) fn speak(&mut self, is_3: bool) {
+        self.is_3 = is_3;
+        self.shared.is_3.set(is_3);
+    }
+
+    /// Leaves `MULTI`.
+    pub(crate) fn end_multi(&mut self) -> Vec<Queued> {
+        (self.queue_bytes, self.is_aborted) = (0, false);
+        self.shared.in_multi.set(false);
+        self.queue.take().unwrap_or_default()
+    }
+}

@@ -1,0 +1,353 @@
+//! One connection: receives requests, executes those that are whole, and sends the replies.
+//!
+//! All requests that a client has sent are executed together, up to [`OUTPUT_AT_ONCE`] bytes of replies. Their replies
+//! go out when their changes are as durable as the server's setting says. While replies wait, nothing more is read
+//! from the client, so that a slow reader holds one such part and one reply at most. A connection that waits for its
+//! next request has no buffers: it reads into one that all connections share.
+
+use crate::client::{Client, Shared};
+use crate::durable::Syncs;
+use crate::execute::{execute, note_active};
+use crate::options::{Limits as ServerLimits, Sync};
+use crate::resp::{Limits, Parser};
+use crate::server::Server;
+use forrest::Durability;
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+
+/// Bytes that are read at a time.
+const INPUT_AT_ONCE: usize = 16 << 10;
+/// Bytes of replies after which they are sent before more requests are executed.
+const OUTPUT_AT_ONCE: usize = 64 << 10;
+/// Largest output buffer that connections pass on to each other.
+const OUTPUT_KEPT: usize = 128 << 10;
+/// How fast a large request has to arrive, in bytes a second.
+const BYTES_PER_SECOND: usize = 64 << 10;
+/// What is read of a client that is to see why it is refused, so that the system does not discard the reply.
+const LINGER_BYTES: usize = 1 << 20;
+const LINGER: Duration = Duration::from_secs(1);
+
+/// What all connections share, on one thread.
+pub(crate) struct Hub {
+    pub(crate) server: RefCell<Server>,
+    /// What waiting connections read into.
+    input: RefCell<Vec<u8>>,
+    /// An output buffer that no connection uses.
+    output: Cell<Vec<u8>>,
+    /// Of a store on disk.
+    pub(crate) syncs: Option<Syncs>,
+    limits: ServerLimits,
+}
+
+impl Hub {
+    pub(crate) fn new(server: Server, syncs: Option<Syncs>) -> Hub {
+        let limits = server.options.limits;
+        let input = RefCell::new(vec![0; INPUT_AT_ONCE]);
+        Hub { server: RefCell::new(server), input, output: Cell::default(), syncs, limits }
+    }
+}
+
+/// Why a connection goes on, or does not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// No whole request is left.
+    Waits,
+    /// There may be more requests.
+    HasMore,
+    /// The client has sent what is no request, or wants to leave.
+    Ends,
+    /// The same, and more may be coming from it.
+    Refused,
+}
+
+/// A connection whose stream is of any kind.
+pub(crate) struct Connection<S> {
+    stream: S,
+    hub: Rc<Hub>,
+    client: Client,
+    parser: Parser,
+    /// A part of a request, or requests after those whose replies are being sent.
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// The number of the last change by this client.
+    change: u64,
+    /// When the request began to arrive of which there is a part.
+    half_since: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    pub(crate) fn new(stream: S, hub: Rc<Hub>, shared: Rc<Shared>) -> Connection<S> {
+        let is_known = hub.server.borrow().settings.password.is_none();
+        Connection {
+            stream,
+            hub,
+            client: Client::new(shared, is_known),
+            parser: Parser::default(),
+            input: Vec::new(),
+            output: Vec::new(),
+            change: 0,
+            half_since: None,
+            timer: None,
+        }
+    }
+
+    /// Serves the client until it leaves, or is ended.
+    pub(crate) async fn run(&mut self) -> io::Result<()> {
+        loop {
+            let mut turn = self.receive().await?;
+            loop {
+                self.wait_for_durability().await?;
+                self.send().await?;
+                match turn {
+                    Turn::Waits => break,
+                    Turn::Ends => return Ok(()),
+                    Turn::Refused => return self.linger().await,
+                    Turn::HasMore => {}
+                }
+                // Others come first.
+                tokio::task::yield_now().await;
+                turn = self.go_on();
+            }
+        }
+    }
+
+    /// Waits for input, and executes the requests in it.
+    async fn receive(&mut self) -> io::Result<Turn> {
+        if !self.input.is_empty() {
+            let received = self.receive_more().await?;
+            return if received == 0 { Ok(Turn::Ends) } else { Ok(self.go_on()) };
+        }
+        let deadline = self.hub.server.borrow().settings.idle.map(|idle| Instant::now() + idle);
+        self.set_timer(deadline);
+        poll_fn(|cx| self.poll_receive(cx)).await
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context) -> Poll<io::Result<Turn>> {
+        self.check(cx)?;
+        let hub = self.hub.clone();
+        let mut bytes = hub.input.borrow_mut();
+        let mut buffer = ReadBuf::new(&mut bytes);
+        match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+            Poll::Pending => self.pend(cx),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(())) if buffer.filled().is_empty() => Poll::Ready(Ok(Turn::Ends)),
+            Poll::Ready(Ok(())) => {
+                let bytes = buffer.filled();
+                let (turn, done) = self.process(bytes);
+                self.input.extend_from_slice(&bytes[done..]);
+                Poll::Ready(Ok(turn))
+            }
+        }
+    }
+
+    /// Waits for the next part of a request.
+    async fn receive_more(&mut self) -> io::Result<usize> {
+        let since = *self.half_since.get_or_insert_with(Instant::now);
+        let arrived = Duration::from_secs((self.input.len() / BYTES_PER_SECOND) as u64);
+        self.set_timer(Some(since + self.hub.limits.half_request + arrived));
+        self.input.reserve(INPUT_AT_ONCE);
+        poll_fn(|cx| {
+            self.check(cx)?;
+            let poll = std::pin::pin!(self.stream.read_buf(&mut self.input)).poll(cx);
+            match poll {
+                Poll::Pending => self.pend(cx),
+                ready => ready,
+            }
+        })
+        .await
+    }
+
+    /// Executes the requests that are left.
+    fn go_on(&mut self) -> Turn {
+        let mut bytes = std::mem::take(&mut self.input);
+        let (turn, done) = self.process(&bytes);
+        if done == bytes.len() && bytes.capacity() > INPUT_AT_ONCE {
+            bytes = Vec::new();
+        } else {
+            bytes.drain(..done);
+        }
+        self.input = bytes;
+        turn
+    }
+
+    /// Executes whole requests, and returns how many bytes they had.
+    fn process(&mut self, bytes: &[u8]) -> (Turn, usize) {
+        if self.output.capacity() == 0 {
+            self.output = self.hub.output.take();
+        }
+        let hub = self.hub.clone();
+        let mut server = hub.server.borrow_mut();
+        let before = server.data.changes();
+        note_active(&self.client);
+        let turn = loop {
+            if self.output.len() >= OUTPUT_AT_ONCE {
+                break Turn::HasMore;
+            }
+            let limits =
+                Limits { request_bytes: self.hub.limits.request_bytes, is_known: self.client.is_known };
+            match self.parser.next(bytes, limits) {
+                Ok(false) => break Turn::Waits,
+                Ok(true) => {
+                    execute_parsed(&mut server, &mut self.client, &self.parser, bytes, &mut self.output);
+                }
+                Err(malformed) => {
+                    self.output
+                        .extend_from_slice(format!("-ERR Protocol error: {}\r\n", malformed.0).as_bytes());
+                    break Turn::Refused;
+                }
+            }
+            if self.client.quits {
+                break Turn::Ends;
+            }
+        };
+        if server.data.changes() != before {
+            self.change = server.data.changes();
+        }
+        let done = self.parser.consume();
+        self.parser.shrink();
+        if turn == Turn::Waits && done == bytes.len() || done > 0 {
+            self.half_since = None;
+        }
+        (turn, done)
+    }
+
+    /// Returns when what the client has changed is as durable as its replies say.
+    async fn wait_for_durability(&mut self) -> io::Result<()> {
+        let change = std::mem::take(&mut self.change);
+        let (Some(syncs), true) = (&self.hub.syncs, change > 0) else { return Ok(()) };
+        let sync = self.hub.server.borrow().sync();
+        match sync {
+            Sync::Always => syncs.until(change).await.map_err(io::Error::other),
+            Sync::EverySecond | Sync::No => {
+                let server = self.hub.server.borrow();
+                server.data.make_durable(Durability::Buffered).map_err(|fault| io::Error::other(fault.0))
+            }
+        }
+    }
+
+    /// Sends the replies.
+    async fn send(&mut self) -> io::Result<()> {
+        let mut sent = 0;
+        self.timer = None;
+        while sent < self.output.len() {
+            sent += poll_fn(|cx| {
+                self.check(cx)?;
+                match Pin::new(&mut self.stream).poll_write(cx, &self.output[sent..]) {
+                    Poll::Pending => {
+                        if self.timer.is_none() {
+                            self.set_timer(Some(Instant::now() + self.hub.limits.slow_reader));
+                        }
+                        self.pend(cx)
+                    }
+                    Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                    ready => ready,
+                }
+            })
+            .await?;
+            self.timer = None;
+        }
+        poll_fn(|cx| Pin::new(&mut self.stream).poll_flush(cx)).await?;
+        let mut output = std::mem::take(&mut self.output);
+        if output.capacity() <= OUTPUT_KEPT {
+            output.clear();
+            self.hub.output.set(output);
+        }
+        Ok(())
+    }
+
+    /// Reads for a moment what a refused client still sends.
+    async fn linger(&mut self) -> io::Result<()> {
+        let drain = async {
+            self.stream.shutdown().await?;
+            let mut left = LINGER_BYTES;
+            let mut bytes = [0; 4096];
+            while left > 0 {
+                match self.stream.read(&mut bytes).await? {
+                    0 => break,
+                    len => left = left.saturating_sub(len),
+                }
+            }
+            Ok(())
+        };
+        timeout(LINGER, drain).await.unwrap_or(Ok(()))
+    }
+
+    fn set_timer(&mut self, deadline: Option<Instant>) {
+        match (&mut self.timer, deadline) {
+            (timer, None) => *timer = None,
+            (Some(timer), Some(deadline)) => timer.as_mut().reset(deadline),
+            (timer, Some(deadline)) => *timer = Some(Box::pin(sleep_until(deadline))),
+        }
+    }
+
+    /// Fails if the connection is to end.
+    fn check(&mut self, cx: &mut Context) -> io::Result<()> {
+        if self.client.shared.is_ended.get() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        if let Some(timer) = &mut self.timer
+            && timer.as_mut().poll(cx).is_ready()
+        {
+            self.hub.server.borrow_mut().counts.ended_for_time += 1;
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(())
+    }
+
+    /// Counts what the connection holds, as long as it waits.
+    fn pend<T>(&mut self, cx: &mut Context) -> Poll<io::Result<T>> {
+        // The timer may have been set after it was looked at.
+        self.check(cx)?;
+        self.client.shared.wake_by(cx.waker());
+        let held = self.input.capacity() + self.output.capacity() + self.parser.memory_bytes();
+        let bytes = held + self.client.queue_bytes;
+        if bytes != self.client.shared.memory_bytes.get() {
+            self.hub.server.borrow_mut().count_memory(&self.client.shared, bytes);
+        }
+        Poll::Pending
+    }
+}
+
+impl<S> Drop for Connection<S> {
+    fn drop(&mut self) {
+        let server = &mut *self.hub.server.borrow_mut();
+        server.count_memory(&self.client.shared, 0);
+        server.unwatch(&mut self.client.watched, &self.client.shared);
+        server.clients.remove(&self.client.shared.id);
+    }
+}
+
+/// Arguments that need no allocation.
+const FEW: usize = 8;
+
+/// Executes the request that the parser has found.
+fn execute_parsed(
+    server: &mut Server,
+    client: &mut Client,
+    parser: &Parser,
+    bytes: &[u8],
+    output: &mut Vec<u8>,
+) {
+    match parser.len() {
+        0 => {}
+        len @ ..=FEW => {
+            let mut args: [&[u8]; FEW] = [&[]; FEW];
+            for (number, arg) in args[..len].iter_mut().enumerate() {
+                *arg = parser.arg(bytes, number);
+            }
+            execute(server, client, &args[..len], output);
+        }
+        len => {
+            let args: Vec<&[u8]> = (0..len).map(|number| parser.arg(bytes, number)).collect();
+            execute(server, client, &args, output);
+        }
+    }
+}

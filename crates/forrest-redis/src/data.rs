@@ -1,0 +1,389 @@
+//! [`Data`]: the store, as commands read and change it.
+//!
+//! The changes of a command are collected and applied as one batch at its end, so that a crash leaves all or none of
+//! them. Within `EXEC` they go to a transaction of the store, which later commands see, and which is one batch too.
+//! Only one thread uses this, so nothing changes between what a command reads and what it writes.
+
+use crate::fault::{DAMAGED, Fault};
+use crate::keys::{self, Kind, OWN, Record, SLOTS};
+use forrest::{
+    Committed, Db, Durability, Keyspace, Savepoint, Snapshot, Transaction, Value, WriteBatch, WriteOptions,
+};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+/// The keyspace that has everything.
+const NAME: &str = "redis";
+/// The format of the keyspace, and the key that has it.
+const FORMAT: &[u8] = b"1";
+const FORMAT_KEY: &[u8] = &[OWN, b'f'];
+/// The first generation that no store has used.
+const GENERATION_KEY: &[u8] = &[OWN, b'g'];
+/// The slot of each database.
+const SLOTS_KEY: &[u8] = &[OWN, b's'];
+/// Generations that are taken at a time. Those that are left when the process ends are lost.
+const GENERATIONS: u64 = 1 << 16;
+
+/// A key that exists.
+pub(crate) struct Found {
+    pub(crate) record: Record,
+    value: Value,
+    /// Where a string begins in the value.
+    head: usize,
+}
+
+impl Found {
+    pub(crate) fn new(value: Value) -> Result<Found, Fault> {
+        let (record, rest) = Record::of(&value).ok_or(DAMAGED)?;
+        let head = value.len() - rest.len();
+        Ok(Found { record, head, value })
+    }
+
+    /// The bytes of a string.
+    #[inline]
+    pub(crate) fn string(&self) -> &[u8] {
+        &self.value[self.head..]
+    }
+}
+
+/// See the module.
+pub(crate) struct Data {
+    db: Db,
+    space: Keyspace,
+    batch: WriteBatch,
+    /// What commands with many keys have written and read again.
+    written: Option<HashMap<Vec<u8>, Option<Value>>>,
+    transaction: Option<Transaction>,
+    slots: [u8; SLOTS as usize],
+    generation: u64,
+    generation_end: u64,
+    /// How many changes were made, since the process began.
+    changes: u64,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Data {
+    /// Opens the keyspace, or makes it.
+    pub(crate) fn open(db: &Db) -> Result<Data, Fault> {
+        let space = db.keyspace(NAME)?;
+        match space.get(FORMAT_KEY)? {
+            Some(format) if *format == *FORMAT => {}
+            Some(format) => {
+                let format = format.escape_ascii();
+                return Err(Fault::new(format!(
+                    "ERR the keyspace \"{NAME}\" has the format {format}, not 1"
+                )));
+            }
+            None if space.first()?.is_some() => {
+                let why = "has pairs that no server wrote; give the server a store of its own";
+                return Err(Fault::new(format!("ERR the keyspace \"{NAME}\" {why}")));
+            }
+            None => space.set(FORMAT_KEY, FORMAT)?,
+        }
+        let generation = match space.get(GENERATION_KEY)? {
+            Some(value) => u64::from_be_bytes((*value).try_into().map_err(|_| DAMAGED)?),
+            None => 1,
+        };
+        let mut slots = std::array::from_fn(|slot| slot as u8);
+        if let Some(value) = space.get(SLOTS_KEY)? {
+            slots = (*value).try_into().map_err(|_| DAMAGED)?;
+            let mut sorted = slots;
+            sorted.sort_unstable();
+            (sorted == std::array::from_fn(|slot| slot as u8)).then_some(()).ok_or(DAMAGED)?;
+        }
+        Ok(Data {
+            db: db.clone(),
+            space,
+            batch: WriteBatch::new(),
+            written: None,
+            transaction: None,
+            slots,
+            generation,
+            generation_end: generation,
+            changes: 0,
+            key: Vec::new(),
+            value: Vec::new(),
+        })
+    }
+
+    pub(crate) fn db(&self) -> &Db {
+        &self.db
+    }
+
+    pub(crate) fn slot(&self, database: usize) -> u8 {
+        self.slots[database]
+    }
+
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Makes all changes so far as durable as this.
+    pub(crate) fn make_durable(&self, durability: Durability) -> Result<(), Fault> {
+        Ok(self.db.write_with(WriteBatch::new(), &WriteOptions::new().durability(durability))?)
+    }
+
+    /// The state of all databases now, to be read later.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, Fault> {
+        Ok(self.db.snapshot()?)
+    }
+
+    /// The keyspace of a snapshot that has everything.
+    pub(crate) fn view(snapshot: &Snapshot) -> Result<forrest::View, Fault> {
+        Ok(snapshot.keyspace(NAME)?)
+    }
+
+    // Reads.
+
+    #[inline]
+    pub(crate) fn get(&mut self, key: &[u8]) -> Result<Option<Value>, Fault> {
+        if let Some(written) = &self.written
+            && let Some(value) = written.get(key)
+        {
+            return Ok(value.clone());
+        }
+        match &mut self.transaction {
+            None => Ok(self.space.get(key)?),
+            Some(transaction) => Ok(transaction.on(&self.space).get(key)?),
+        }
+    }
+
+    /// The record of a key, also if it has expired.
+    #[inline]
+    pub(crate) fn find(&mut self, slot: u8, key: &[u8]) -> Result<Option<Found>, Fault> {
+        let mut at = std::mem::take(&mut self.key);
+        keys::record(&mut at, slot, key);
+        let value = self.get(&at);
+        self.key = at;
+        value?.map(Found::new).transpose()
+    }
+
+    /// Passes the pairs from `start` on and before `end` to `see`, until it breaks. What this command has written is
+    /// not among them.
+    pub(crate) fn scan(
+        &mut self,
+        (start, end): (&[u8], &[u8]),
+        is_back: bool,
+        mut see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Fault> {
+        if start >= end {
+            return Ok(());
+        }
+        match &mut self.transaction {
+            None if is_back => self.space.scan_back(start..end, see)?,
+            None => self.space.scan(start..end, see)?,
+            Some(transaction) => {
+                let mut range = transaction.on(&self.space).range(start..end);
+                while let Some(pair) = if is_back { range.next_back() } else { range.next() } {
+                    let (key, value) = pair?;
+                    if see(&key, &value).is_break() {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of pairs from `start` on and before `end`.
+    pub(crate) fn count(&mut self, start: &[u8], end: &[u8]) -> Result<u64, Fault> {
+        if self.transaction.is_none() {
+            return Ok(self.space.count(start..end)?);
+        }
+        let mut count = 0;
+        self.scan((start, end), false, |_, _| {
+            count += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(count)
+    }
+
+    // Changes.
+
+    /// From here to the end of the command, reads of single keys see what the command has written.
+    pub(crate) fn read_own_writes(&mut self) {
+        if self.transaction.is_none() && self.written.is_none() {
+            self.written = Some(HashMap::new());
+        }
+    }
+
+    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
+        if let Some(transaction) = &mut self.transaction {
+            return Ok(transaction.on(&self.space).set(key, value)?);
+        }
+        self.batch.on(&self.space).set(key, value);
+        if let Some(written) = &mut self.written {
+            written.insert(key.to_vec(), Some(value.into()));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Result<(), Fault> {
+        if let Some(transaction) = &mut self.transaction {
+            return Ok(transaction.on(&self.space).delete(key)?);
+        }
+        self.batch.on(&self.space).delete(key);
+        if let Some(written) = &mut self.written {
+            written.insert(key.to_vec(), None);
+        }
+        Ok(())
+    }
+
+    /// Removes all pairs from `start` on and before `end`. Not for what the command reads again.
+    pub(crate) fn remove_range(&mut self, start: &[u8], end: &[u8]) -> Result<(), Fault> {
+        if let Some(transaction) = &mut self.transaction {
+            return Ok(transaction.on(&self.space).delete_range(start..end)?);
+        }
+        self.batch.on(&self.space).delete_range(start..end);
+        Ok(())
+    }
+
+    /// A generation that was never used.
+    pub(crate) fn new_generation(&mut self) -> Result<u64, Fault> {
+        if self.generation == self.generation_end {
+            let end = self.generation_end + GENERATIONS;
+            // By itself, so that it holds whether or not the command succeeds.
+            self.space.set(GENERATION_KEY, end.to_be_bytes())?;
+            self.generation_end = end;
+        }
+        self.generation += 1;
+        Ok(self.generation - 1)
+    }
+
+    /// Sets the record of a key, with the bytes of a string, in place of the old one. The members of the old one are
+    /// removed unless the new one has them.
+    pub(crate) fn set(
+        &mut self,
+        slot: u8,
+        key: &[u8],
+        old: Option<&Record>,
+        new: &Record,
+        string: &[u8],
+    ) -> Result<(), Fault> {
+        let was = old.map_or(0, |old| old.expires);
+        if let Some(old) = old
+            && old.kind != Kind::String
+            && old.generation != new.generation
+        {
+            self.remove_members(slot, old)?;
+        }
+        if was != new.expires {
+            if was != 0 {
+                self.remove(&keys::expiry(slot, was, key))?;
+            }
+            if new.expires != 0 {
+                self.put(&keys::expiry(slot, new.expires, key), &[])?;
+            }
+        }
+        let (mut at, mut value) = (std::mem::take(&mut self.key), std::mem::take(&mut self.value));
+        keys::record(&mut at, slot, key);
+        value.clear();
+        new.push(&mut value);
+        value.extend_from_slice(string);
+        let done = self.put(&at, &value);
+        if value.capacity() > 64 << 10 {
+            value = Vec::new();
+        }
+        (self.key, self.value) = (at, value);
+        done
+    }
+
+    /// Removes a key with its members.
+    pub(crate) fn delete(&mut self, slot: u8, key: &[u8], old: &Record) -> Result<(), Fault> {
+        if old.kind != Kind::String {
+            self.remove_members(slot, old)?;
+        }
+        self.forget(slot, key, old)
+    }
+
+    /// Removes a key, but not its members.
+    pub(crate) fn forget(&mut self, slot: u8, key: &[u8], old: &Record) -> Result<(), Fault> {
+        if old.expires != 0 {
+            self.remove(&keys::expiry(slot, old.expires, key))?;
+        }
+        let mut at = std::mem::take(&mut self.key);
+        keys::record(&mut at, slot, key);
+        let done = self.remove(&at);
+        self.key = at;
+        done
+    }
+
+    fn remove_members(&mut self, slot: u8, old: &Record) -> Result<(), Fault> {
+        let members = keys::members(slot, old.generation);
+        self.remove_range(&members, &keys::after(members))
+    }
+
+    /// Removes everything of a slot.
+    pub(crate) fn clear(&mut self, slot: u8) -> Result<(), Fault> {
+        self.remove_range(&[slot], &[slot + 1])
+    }
+
+    /// Exchanges the content of two databases.
+    pub(crate) fn swap(&mut self, a: usize, b: usize) -> Result<(), Fault> {
+        let mut slots = self.slots;
+        slots.swap(a, b);
+        self.put(SLOTS_KEY, &slots)?;
+        self.slots = slots;
+        Ok(())
+    }
+
+    // The ends of commands.
+
+    /// Applies what the command has changed. A failure changes nothing.
+    #[inline]
+    pub(crate) fn commit(&mut self) -> Result<(), Fault> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        self.written = None;
+        self.changes += 1;
+        let done = if self.batch.len() == 1 {
+            // A single change needs no batch, which costs some microseconds.
+            let single = self.batch.ops().next().map(|(_, op)| self.space.apply(op));
+            single.transpose().map(drop)
+        } else {
+            self.db.write(&self.batch)
+        };
+        let is_large = self.batch.bytes() > 64 << 10;
+        self.batch.clear();
+        if is_large {
+            self.batch = WriteBatch::new();
+        }
+        Ok(done?)
+    }
+
+    /// Forgets what the command would have changed. A swap of databases cannot be forgotten: it does not fail later.
+    pub(crate) fn discard(&mut self) {
+        self.batch.clear();
+        self.written = None;
+    }
+
+    /// From here on changes are seen by this thread only, up to [`end`](Data::end).
+    pub(crate) fn begin(&mut self) {
+        self.transaction = Some(self.db.transaction());
+    }
+
+    /// A state of the changes since [`begin`](Data::begin).
+    pub(crate) fn savepoint(&mut self) -> Result<Option<Savepoint>, Fault> {
+        Ok(self.transaction.as_mut().map(Transaction::savepoint).transpose()?)
+    }
+
+    /// Undoes the changes since a state.
+    pub(crate) fn roll_back(&mut self, to: Option<Savepoint>) -> Result<(), Fault> {
+        if let (Some(transaction), Some(to)) = (&mut self.transaction, to) {
+            transaction.rollback_to(to)?;
+        }
+        Ok(())
+    }
+
+    /// Applies all since [`begin`](Data::begin) at one instant.
+    pub(crate) fn end(&mut self) -> Result<(), Fault> {
+        let Some(transaction) = self.transaction.take() else { return Ok(()) };
+        self.changes += 1;
+        match transaction.commit()? {
+            Committed::Done => Ok(()),
+            _ => Err(Fault::new("EXECABORT another process has changed the store meanwhile; try again")),
+        }
+    }
+}

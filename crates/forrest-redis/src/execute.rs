@@ -1,0 +1,106 @@
+//! One request after the other: which command it is, whether the client may call it, and its reply.
+
+use crate::client::{Client, Skips};
+use crate::commands::{AT_ONCE, Command, Context, GROWS, NEVER_QUEUED, NO_AUTH, table};
+use crate::fault::{FULL, Fault};
+use crate::reply::Reply;
+use crate::server::Server;
+use std::time::Instant;
+
+/// Executes a request and appends its reply.
+pub(crate) fn execute(server: &mut Server, client: &mut Client, args: &[&[u8]], out: &mut Vec<u8>) {
+    let start = out.len();
+    server.counts.commands += 1;
+    let skips = client.skips;
+    let reply = Reply::new(out, client.is_3, server.options.limits.reply_bytes);
+    let mut context = Context { server, client, commands: table::COMMANDS, reply };
+    if let Err(fault) = start_command(&mut context, args) {
+        context.server.data.discard();
+        context.reply.fail(&fault.0);
+    }
+    context.reply.end();
+    let is_this = client.skips == Skips::Next && skips != Skips::Next;
+    if client.skips == Skips::All || is_this || skips == Skips::Next {
+        out.truncate(start);
+    }
+    if skips == Skips::Next && client.skips == Skips::Next {
+        client.skips = Skips::Nothing;
+    }
+}
+
+fn start_command(context: &mut Context, args: &[&[u8]]) -> Result<(), Fault> {
+    let client = &mut *context.client;
+    let Some(command) = table::find(args[0]) else {
+        client.is_aborted |= client.queue.is_some();
+        return Err(unknown(args));
+    };
+    let is_free = command.has(NO_AUTH);
+    if !client.is_known && !is_free {
+        client.is_aborted |= client.queue.is_some();
+        return Err(Fault::new("NOAUTH Authentication required."));
+    }
+    if !command.takes(args.len()) {
+        client.is_aborted |= client.queue.is_some();
+        let name = command.name;
+        return Err(Fault::new(format!("ERR wrong number of arguments for '{name}' command")));
+    }
+    client.shared.last_command.set(command.name);
+    if context.server.is_full() && command.has(GROWS) {
+        client.is_aborted |= client.queue.is_some();
+        return Err(FULL);
+    }
+    if client.queue.is_some() && !command.has(AT_ONCE) {
+        return queue(context, command, args);
+    }
+    run(context, command, args)
+}
+
+/// Runs a command to its end.
+#[inline]
+pub(crate) fn run(context: &mut Context, command: &'static Command, args: &[&[u8]]) -> Result<(), Fault> {
+    (command.run)(context, args)?;
+    context.server.data.commit()
+}
+
+/// Keeps a request for `EXEC`.
+fn queue(context: &mut Context, command: &Command, args: &[&[u8]]) -> Result<(), Fault> {
+    let client = &mut *context.client;
+    if command.has(NEVER_QUEUED) {
+        client.is_aborted = true;
+        return Err(Fault::new("ERR Command not allowed inside a transaction"));
+    }
+    let bytes: usize = args.iter().map(|arg| arg.len() + size_of::<Vec<u8>>()).sum();
+    let most = context.server.options.limits.request_bytes;
+    if client.queue_bytes + bytes > most {
+        client.is_aborted = true;
+        return Err(Fault::new(format!("ERR the transaction has more than {most} bytes (--request-bytes)")));
+    }
+    client.queue_bytes += bytes;
+    if let Some(queue) = &mut client.queue {
+        queue.push(args.iter().map(|arg| arg.to_vec()).collect());
+    }
+    context.reply.simple("QUEUED");
+    Ok(())
+}
+
+/// What is to be sent to a client that calls a command that there is not.
+pub(crate) fn unknown(args: &[&[u8]]) -> Fault {
+    let short = |arg: &[u8]| String::from_utf8_lossy(&arg[..arg.len().min(128)]).into_owned();
+    let name = short(args[0]);
+    if let Some(why) = table::declined(args[0]) {
+        return Fault::new(format!("ERR '{name}' is not supported: {why}"));
+    }
+    let mut with = String::new();
+    for arg in args[1..].iter().take(20) {
+        if with.len() > 128 {
+            break;
+        }
+        with += &format!(" '{}'", short(arg));
+    }
+    Fault::new(format!("ERR unknown command '{name}', with args beginning with:{with}"))
+}
+
+/// Notes when a client was last active.
+pub(crate) fn note_active(client: &Client) {
+    client.shared.active.set(Instant::now());
+}

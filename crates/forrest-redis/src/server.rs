@@ -1,0 +1,246 @@
+//! [`Server`]: what all connections share: the store, the clients, watched keys, cursors and settings.
+//!
+//! One thread has it. It is borrowed while the requests that a connection has sent are executed, and never while a
+//! connection waits.
+
+use crate::client::{Shared, Watched};
+use crate::cursors::Cursors;
+use crate::data::Data;
+use crate::fault::Fault;
+use crate::keys::{self, EXPIRY_BYTES};
+use crate::options::{Options, Sync};
+use crate::random::Random;
+use crate::settings::Settings;
+use forrest::{Capability, Db, Snapshot};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Keys that a round of expiry removes before it lets clients go on.
+const EXPIRED_AT_ONCE: usize = 256;
+
+/// A snapshot that a client has made.
+pub(crate) struct Kept {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) since: Instant,
+    /// The slots of the databases then.
+    pub(crate) slots: Vec<u8>,
+}
+
+/// Counts since the server started, or since they were reset.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) commands: u64,
+    pub(crate) connections: u64,
+    pub(crate) refused: u64,
+    pub(crate) expired: u64,
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) ended_for_memory: u64,
+    pub(crate) ended_for_time: u64,
+    pub(crate) syncs: u64,
+}
+
+/// See the module.
+pub(crate) struct Server {
+    pub(crate) data: Data,
+    pub(crate) options: Options,
+    pub(crate) settings: Settings,
+    pub(crate) clients: BTreeMap<u64, Rc<Shared>>,
+    pub(crate) last_client: u64,
+    /// The clients that watch a key of a database.
+    watched: HashMap<(usize, Vec<u8>), Vec<Rc<Shared>>>,
+    pub(crate) cursors: Cursors,
+    pub(crate) snapshots: BTreeMap<u64, Kept>,
+    pub(crate) last_snapshot: u64,
+    pub(crate) counts: Counts,
+    pub(crate) started: Instant,
+    pub(crate) random: Random,
+    /// Bytes of all buffers of connections.
+    pub(crate) buffers_bytes: usize,
+    /// Keys are removed when they expire, not only when they are asked for.
+    pub(crate) expires_actively: bool,
+    /// Changes on disk are made durable.
+    pub(crate) is_on_disk: bool,
+    /// The bytes that the store takes in memory, looked at from time to time.
+    used_bytes: u64,
+    pub(crate) port: u16,
+    /// `SHUTDOWN` was called.
+    pub(crate) stop: Rc<tokio::sync::Notify>,
+}
+
+impl Server {
+    pub(crate) fn new(db: &Db, options: Options) -> Result<Server, Fault> {
+        let is_on_disk = db.capabilities().has(Capability::Sync);
+        let mut server = Server {
+            data: Data::open(db)?,
+            settings: Settings::new(&options),
+            options,
+            clients: BTreeMap::new(),
+            last_client: 0,
+            watched: HashMap::new(),
+            cursors: Cursors::default(),
+            snapshots: BTreeMap::new(),
+            last_snapshot: 0,
+            counts: Counts::default(),
+            started: Instant::now(),
+            random: Random::new(),
+            buffers_bytes: 0,
+            expires_actively: true,
+            is_on_disk,
+            used_bytes: 0,
+            port: 0,
+            stop: Rc::default(),
+        };
+        server.look_at_memory();
+        Ok(server)
+    }
+
+    /// The time, in milliseconds since 1970.
+    pub(crate) fn now_ms(&self) -> u64 {
+        now_ms()
+    }
+
+    // Watched keys.
+
+    pub(crate) fn watch(&mut self, database: usize, key: &[u8], client: &Rc<Shared>) {
+        self.watched.entry((database, key.to_vec())).or_default().push(client.clone());
+    }
+
+    pub(crate) fn unwatch(&mut self, watched: &mut Vec<Watched>, client: &Rc<Shared>) {
+        for Watched { database, key, .. } in watched.drain(..) {
+            let key = (database, key);
+            if let Some(clients) = self.watched.get_mut(&key) {
+                clients.retain(|other| other.id != client.id);
+                if clients.is_empty() {
+                    self.watched.remove(&key);
+                }
+            }
+        }
+        client.is_dirty.set(false);
+    }
+
+    /// True if any key is watched.
+    pub(crate) fn has_watched(&self) -> bool {
+        !self.watched.is_empty()
+    }
+
+    /// Notes that a key has changed.
+    #[inline]
+    pub(crate) fn touch(&mut self, database: usize, key: &[u8]) {
+        if !self.watched.is_empty() {
+            self.touch_watched(database, key);
+        }
+    }
+
+    #[cold]
+    fn touch_watched(&mut self, database: usize, key: &[u8]) {
+        if let Some(clients) = self.watched.get(&(database, key.to_vec())) {
+            clients.iter().for_each(|client| client.is_dirty.set(true));
+        }
+    }
+
+    /// Notes that all keys of some databases may have changed: those that exist in one of them before.
+    pub(crate) fn touch_all(
+        &mut self,
+        touched: impl Fn(usize) -> bool,
+        looks_in: &[usize],
+    ) -> Result<(), Fault> {
+        let now = self.now_ms();
+        let keys: Vec<_> = self.watched.keys().filter(|(database, _)| touched(*database)).cloned().collect();
+        for (database, key) in keys {
+            let looks_in = if looks_in.is_empty() { &[database][..] } else { looks_in };
+            for other in looks_in {
+                let slot = self.data.slot(*other);
+                let found = self.data.find(slot, &key)?;
+                if found.is_some_and(|found| !found.record.is_expired(|| now)) {
+                    self.touch_watched(database, &key);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    // Expiry.
+
+    /// Removes some keys that have expired. True if there may be more.
+    pub(crate) fn expire_some(&mut self) -> Result<bool, Fault> {
+        let now = self.now_ms();
+        let mut has_more = false;
+        for database in 0..self.settings.databases {
+            let slot = self.data.slot(database);
+            let (start, end) = (keys::expiry(slot, 0, b""), keys::expiry(slot, now + 1, b""));
+            let mut due: Vec<(u64, Vec<u8>)> = Vec::new();
+            self.data.scan((&start, &end), false, |key, _| {
+                let (head, key) = key.split_at(EXPIRY_BYTES);
+                let time = keys::take(&mut &head[2..]).unwrap_or(0);
+                due.push((time, key.to_vec()));
+                if due.len() < EXPIRED_AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            has_more |= due.len() == EXPIRED_AT_ONCE;
+            for (time, key) in due {
+                match self.data.find(slot, &key)? {
+                    Some(found) if found.record.expires == time => {
+                        self.data.delete(slot, &key, &found.record)?;
+                        self.counts.expired += 1;
+                        self.touch(database, &key);
+                    }
+                    // The entry is of a key that has changed since; a crash cannot leave one.
+                    _ => self.data.remove(&keys::expiry(slot, time, &key))?,
+                }
+            }
+            self.data.commit()?;
+        }
+        Ok(has_more)
+    }
+
+    // Limits.
+
+    /// Looks at the memory that the store takes, which takes some microseconds.
+    pub(crate) fn look_at_memory(&mut self) {
+        if let Ok(stats) = self.data.db().stats() {
+            self.used_bytes = stats.node_bytes + stats.value_bytes_outside;
+        }
+    }
+
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.used_bytes
+    }
+
+    /// True if commands that take memory are refused.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.settings.memory_bytes_max > 0 && self.used_bytes > self.settings.memory_bytes_max
+    }
+
+    /// Counts the buffers of a connection, and ends the one with the largest if all are too large.
+    pub(crate) fn count_memory(&mut self, client: &Shared, bytes: usize) {
+        let before = client.memory_bytes.replace(bytes);
+        self.buffers_bytes = self.buffers_bytes + bytes - before;
+        if self.buffers_bytes > self.options.limits.buffers_bytes && bytes > before {
+            let largest = self.clients.values().max_by_key(|client| client.memory_bytes.get());
+            if let Some(largest) = largest {
+                largest.end();
+                self.counts.ended_for_memory += 1;
+            }
+        }
+    }
+
+    /// Drops snapshots that are too old.
+    pub(crate) fn drop_snapshots(&mut self) {
+        let age = self.options.limits.snapshot_age;
+        self.snapshots.retain(|_, kept| kept.since.elapsed() < age);
+    }
+
+    /// How durable replies have to be.
+    pub(crate) fn sync(&self) -> Sync {
+        self.settings.sync
+    }
+}
+
+/// The time, in milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_millis() as u64
+}

@@ -1,0 +1,194 @@
+//! Clients that send halves, claim much, read slowly, or are too many. Each limit holds at its edge, and other clients
+//! go on.
+
+use crate::harness::{Client, Running, encode, options};
+use forrest_redis::{Limits, Options};
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Duration;
+
+fn with(limits: Limits) -> Running {
+    Running::in_memory(Options { limits, ..options() })
+}
+
+/// Another client is served.
+fn goes_on(running: &Running) {
+    assert_eq!(running.client().call("ping"), "PONG");
+}
+
+fn number(client: &mut Client<TcpStream>, name: &str) -> u64 {
+    let text = client.call("info");
+    let (_, rest) = text.split_once(&format!("{name}:")).unwrap_or_else(|| panic!("no {name} in {text}"));
+    rest.split(|letter: char| !letter.is_ascii_digit()).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn half_a_request_ends_after_its_time() {
+    let running = with(Limits { half_request: Duration::from_millis(50), ..Limits::default() });
+    let mut silent = running.client();
+    assert_eq!(silent.call("ping"), "PONG");
+    for half in ["*2\r\n$3\r\nGE", "*2\r\n", "GET a", "*1000000\r\n$1\r\nx\r\n"] {
+        let mut client = running.client();
+        client.send(half.as_bytes());
+        goes_on(&running);
+        assert_eq!(client.rest(), "", "{half}");
+    }
+    assert_eq!(number(&mut running.client(), "clients_ended_for_time"), 4);
+    // A client that was silent between requests all that time may stay.
+    assert_eq!(silent.call("ping"), "PONG");
+}
+
+#[test]
+fn silence_ends_if_that_was_chosen() {
+    let running = with(Limits { idle: Some(Duration::from_millis(20)), ..Limits::default() });
+    assert_eq!(running.client().rest(), "");
+}
+
+#[test]
+fn a_large_claim_takes_nothing_and_a_large_request_is_refused_at_the_limit() {
+    let running = with(Limits { request_bytes: 100_000, ..Limits::default() });
+    // "*3\r\n$3\r\nset\r\n$1\r\na\r\n$99970\r\n" has 28 bytes, and the end of the string 2.
+    let most = 100_000 - 28 - 2;
+    let mut client = running.client();
+    assert_eq!(client.call_args(&[b"set", b"a", &vec![b'x'; most]]), "OK");
+    assert_eq!(client.call("strlen a"), format!(":{most}"));
+
+    let mut client = running.client();
+    client.send(format!("*3\r\n$3\r\nset\r\n$1\r\na\r\n${}\r\n", 512 << 20).as_bytes());
+    assert_eq!(client.rest(), "-ERR Protocol error: invalid bulk length\r\n");
+    let mut client = running.client();
+    client.send(&encode(&[b"set", b"a", &vec![b'x'; most + 1]])[..60]);
+    assert!(client.rest().contains("a request of more than 100000 bytes"));
+
+    // A claim within the limit is waited for, and nothing is taken for it.
+    let mut client = running.client();
+    client.send(b"*3\r\n$3\r\nset\r\n$1\r\na\r\n$99900\r\nx");
+    let mut other = running.client();
+    while number(&mut other, "mem_clients_normal") == 0 {
+        std::thread::yield_now();
+    }
+    assert!(number(&mut other, "mem_clients_normal") < 40_000);
+    goes_on(&running);
+}
+
+#[test]
+fn strings_and_transactions_have_the_limit_of_requests() {
+    let running = with(Limits { request_bytes: 1000, ..Limits::default() });
+    let mut client = running.client();
+    assert_eq!(client.call("setrange a 999 x"), ":1000");
+    let too_long = "(error) ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+    assert_eq!(client.call("setrange a 1000 x"), too_long);
+    assert_eq!(client.call("append a x"), too_long);
+    assert_eq!(client.call("setbit a 7999 1"), ":0");
+    assert!(client.call("setbit a 8000 1").contains("out of range"));
+    client.call("multi");
+    let replies: Vec<String> = (0..20).map(|_| client.call("get a")).collect();
+    let queued = replies.iter().filter(|reply| *reply == "QUEUED").count();
+    assert!(queued > 5 && queued < 20);
+    assert!(replies[queued].contains("the transaction has more than 1000 bytes"), "{replies:?}");
+    assert!(client.call("exec").contains("EXECABORT"));
+}
+
+#[test]
+fn a_long_reply_is_an_error() {
+    let running = with(Limits { reply_bytes: 1000, ..Limits::default() });
+    let mut client = running.client();
+    client.call("set a 1");
+    client.call("setrange a 899 x");
+    assert_eq!(client.call("mget a").len(), 6 + 4 * 898);
+    let too_long = "(error) ERR the reply has more than 1000 bytes (--reply-bytes); ask for less at a time";
+    assert_eq!(client.call("mget a a"), too_long);
+    client.call("multi");
+    client.call("get a");
+    client.call("get a");
+    // The second has the room that the first has left.
+    assert!(
+        client
+            .call("exec")
+            .ends_with("the reply has more than 88 bytes (--reply-bytes); ask for less at a time]")
+    );
+    assert_eq!(client.call("ping"), "PONG");
+}
+
+#[test]
+fn one_connection_too_many_is_refused() {
+    let running = with(Limits { connections: 3, ..Limits::default() });
+    let mut clients: Vec<_> = (0..3).map(|_| running.client()).collect();
+    clients.iter_mut().for_each(|client| assert_eq!(client.call("ping"), "PONG"));
+    assert_eq!(running.client().rest(), "-ERR max number of clients reached\r\n");
+    clients[0].call("quit");
+    assert_eq!(clients[0].rest(), "");
+    // The place is free once the server has noticed.
+    loop {
+        let mut client = running.client();
+        client.send(b"PING\r\n");
+        if client.rest_of_line() == "+PONG\r\n" {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_slow_reader_stops_being_read_and_ends() {
+    let limits = Limits { slow_reader: Duration::from_millis(200), ..Limits::default() };
+    let running = with(limits);
+    let mut client = running.client();
+    let value = vec![b'x'; 1 << 20];
+    assert_eq!(client.call_args(&[b"set", b"a", &value]), "OK");
+    // 2 GiB of replies, of which the server must not hold more than one or two.
+    let requests = encode(&[b"get", b"a"]).repeat(2048);
+    client.send(&requests);
+    let mut other = running.client();
+    while number(&mut other, "mem_clients_normal") < 1 << 20 {
+        std::thread::yield_now();
+    }
+    while number(&mut other, "clients_ended_for_time") == 0 {
+        assert!(number(&mut other, "mem_clients_normal") < 8 << 20);
+        assert_eq!(other.call("ping"), "PONG");
+    }
+    while number(&mut other, "connected_clients") > 1 {
+        std::thread::yield_now();
+    }
+    assert!(number(&mut other, "mem_clients_normal") < 1024);
+}
+
+#[test]
+fn the_largest_buffers_go_when_all_are_too_large() {
+    let running = with(Limits { buffers_bytes: 1 << 20, ..Limits::default() });
+    let (mut small, mut large) = (running.client(), running.client());
+    // Half a request of each.
+    let request = encode(&[b"set", b"a", &vec![b'x'; 2 << 20]]);
+    small.send(&request[..100_000]);
+    let mut other = running.client();
+    while number(&mut other, "mem_clients_normal") < 100_000 {
+        std::thread::yield_now();
+    }
+    // The server may close it before all is sent.
+    let _ = large.stream.get_mut().write_all(&request[..request.len() - 1]);
+    assert_eq!(large.rest(), "");
+    small.send(&request[100_000..]);
+    assert_eq!(number(&mut other, "evicted_clients"), 1);
+}
+
+#[test]
+fn refused_clients_see_why() {
+    let running = Running::in_memory(options());
+    let mut client = running.client();
+    // More than the server reads at a time.
+    let _ = client.stream.get_mut().write_all(&vec![b'x'; 200_000]);
+    assert_eq!(client.rest(), "-ERR Protocol error: too big inline request\r\n");
+}
+
+#[test]
+fn many_connections_are_served() {
+    let running = Running::in_memory(options());
+    let mut clients: Vec<_> = (0..400).map(|_| running.client()).collect();
+    for client in &mut clients {
+        client.send(b"*2\r\n$3\r\nGET\r\n$1\r\n");
+    }
+    goes_on(&running);
+    for client in &mut clients {
+        client.send(b"a\r\n");
+    }
+    clients.iter_mut().for_each(|client| assert_eq!(client.reply(), "(nil)"));
+}

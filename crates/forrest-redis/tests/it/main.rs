@@ -1,0 +1,18 @@
+//! A server in this process, and clients that speak to it over sockets.
+//!
+//! | module | content |
+//! |---|---|
+//! | harness.rs | the server, and a client |
+//! | commands.rs | commands of every type, in both versions of the protocol |
+//! | durability.rs | stores on disk: what survives, and one sync for many clients |
+//! | hostile.rs | clients that send halves, claim much, read slowly, or are too many |
+//! | listening.rs | addresses, passwords, Unix sockets |
+//! | guide.rs | the guide's table of commands |
+#![forbid(unsafe_code)]
+
+mod commands;
+mod durability;
+mod guide;
+mod harness;
+mod hostile;
+mod listening;

@@ -1,0 +1,241 @@
+//! The step `redis`: `forrest serve` as Redis's own tests and clients see it.
+//!
+//! Valkey's tests, in Tcl, run against a server in a process of its own, in the mode for external servers. They come
+//! from Debian's source package, at one version and checksum. `crates/forrest-redis/tests/valkey-skipped.txt` lists
+//! those that are left out, each with the reason. The number of those that pass is counted, so that none is lost
+//! silently. Then redis-benchmark and redis-py run by their defaults, and the guide is followed.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use crate::steps::{Outcome, Verdict};
+use crate::workspace::{self, Workspace};
+use crate::{files, guide, required, setup};
+
+/// The source package, its checksum, and the directory in it.
+const SOURCE: &str = "http://deb.debian.org/debian/pool/main/v/valkey/valkey_8.1.1+dfsg1.orig.tar.xz";
+const SHA256: &str = "d9bbd82eecb82f359e649a0007ad3dc1b47cc15afa626348ca86b73c4ae2c7ee";
+const DIRECTORY: &str = "valkey-8.1.1";
+/// The units.
+const UNITS: [&str; 8] = [
+    "unit/type/string",
+    "unit/type/incr",
+    "unit/keyspace",
+    "unit/expire",
+    "unit/multi",
+    "unit/scan",
+    "unit/auth",
+    "unit/protocol",
+];
+/// Tests that pass. Fewer are a failure; more are to be written here.
+const PASSED: usize = 331;
+/// Requests of each kind that the benchmark sends.
+const REQUESTS: &str = "2000";
+
+/// The step.
+pub(crate) fn step(workspace: &Workspace) -> Verdict {
+    for path in required::REDIS.iter().chain([&guide::REDIS]) {
+        required::demand(workspace, path)?;
+    }
+    let needs = [("tclsh", "tcl"), ("curl", "curl"), ("xz", "xz-utils")];
+    if let Err(why) = setup::programs(workspace, &needs) {
+        return Ok(Outcome::Skipped(why));
+    }
+    let place = workspace.target.join("redis");
+    files::parent(&place.join("archive"))?;
+    let tests = match fetched(workspace, &place)? {
+        Ok(tests) => tests,
+        Err(why) => return Ok(Outcome::Skipped(why)),
+    };
+    workspace::run(&mut workspace.cargo(&["build", "--locked", "--package", "forrest-cli"]))?;
+    let server = Server::start(workspace)?;
+    suite(workspace, &tests, server.port)?;
+
+    let mut skipped = Vec::new();
+    match setup::programs(workspace, &[("redis-cli", "redis-tools")]) {
+        Err(why) => skipped.push(why),
+        Ok(()) => {
+            let port = server.port.to_string();
+            let mut benchmark = workspace.command("redis-benchmark");
+            workspace::run(benchmark.args(["-p", &port, "-n", REQUESTS, "-q"]).stdout(Stdio::null()))?;
+            let bin = workspace.target.join("redis/prefix/bin");
+            files::empty(&bin)?;
+            files::link(workspace.target.join("debug/forrest"), &bin.join("forrest"))?;
+            guide::follow(workspace, guide::REDIS, &place.join("home"), &place.join("prefix"))?;
+        }
+    }
+    if let Err(why) = python(workspace, &place, server.port)? {
+        skipped.push(why);
+    }
+    drop(server);
+    if skipped.is_empty() {
+        return Ok(Outcome::Passed);
+    }
+    Ok(Outcome::Skipped(format!("all passed but {}", skipped.join("; "))))
+}
+
+/// A server on a store in memory, which ends with this.
+struct Server {
+    process: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start(workspace: &Workspace) -> Result<Server, String> {
+        let program = workspace.target.join("debug/forrest");
+        let mut command = workspace.command(&program);
+        command.args(["--db", "memory:", "serve", "--listen", "127.0.0.1:0", "--debug-commands"]);
+        let process = command.stdout(Stdio::piped()).spawn();
+        let mut process = process.map_err(|error| format!("{}: {error}", program.display()))?;
+        let mut line = String::new();
+        if let Some(out) = process.stdout.take() {
+            BufReader::new(out).read_line(&mut line).map_err(|error| error.to_string())?;
+        }
+        let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
+        match port {
+            Some(port) => Ok(Server { process, port }),
+            None => {
+                let _ = process.kill();
+                Err(format!("forrest serve printed {line:?}, not its address"))
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Valkey's tests below the target directory. The inner error says why they cannot be had.
+fn fetched(workspace: &Workspace, place: &Path) -> Result<Result<PathBuf, String>, String> {
+    let (archive, tests) = (place.join("valkey.tar.xz"), place.join(DIRECTORY));
+    let sum = || {
+        let (text, status) = workspace::capture(workspace.command("sha256sum").arg(&archive))?;
+        Ok::<_, String>(if status.success() { text } else { String::new() })
+    };
+    if !sum()?.starts_with(SHA256) {
+        let mut fetch = workspace.command("curl");
+        fetch.args(["-sSfL", "--retry", "2", "--max-time", "120", "-o"]).arg(&archive).arg(SOURCE);
+        if let Err(why) = workspace::run(&mut fetch) {
+            return Ok(Err(format!("Valkey's tests cannot be fetched: {why}")));
+        }
+        let sum = sum()?;
+        if !sum.starts_with(SHA256) {
+            return Err(format!("{SOURCE} has the checksum {sum}, not {SHA256}"));
+        }
+    }
+    files::empty(&tests)?;
+    let mut unpack = workspace.command("tar");
+    unpack.arg("-xf").arg(&archive).arg("-C").arg(place).arg(format!("{DIRECTORY}/tests"));
+    workspace::run(&mut unpack)?;
+    // Those of passwords start servers of their own. The first two parts need none: they set it by CONFIG SET.
+    let auth = tests.join("tests/unit/auth.tcl");
+    let text = fs::read_to_string(&auth).map_err(|error| format!("{}: {error}", auth.display()))?;
+    let open = text.replace("{\"auth external:skip\"}", "{auth}").replace("{auth external:skip}", "{auth}");
+    if open == text {
+        return Err(format!("{} has another form than was expected", auth.display()));
+    }
+    files::write(&auth, open.as_bytes())?;
+    Ok(Ok(tests))
+}
+
+/// Runs the suite and counts.
+fn suite(workspace: &Workspace, tests: &Path, port: u16) -> Result<(), String> {
+    let list = workspace.root.join(required::REDIS_SKIPPED);
+    let text = fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
+    let names = skipped(&text)?;
+    let file = tests.join("skipped.txt");
+    files::write(&file, (names.join("\n") + "\n").as_bytes())?;
+    let mut command = workspace.command("tclsh");
+    command.current_dir(tests).arg("tests/test_helper.tcl");
+    command.args(["--host", "127.0.0.1", "--port", &port.to_string(), "--clients", "1"]);
+    command.args(UNITS.iter().flat_map(|unit| ["--single", unit]));
+    // What has another encoding here than in Redis shows in OBJECT ENCODING and in digests of memory only.
+    command.args(["--ignore-encoding", "--ignore-digest", "--durable", "--tags", "-needs:repl"]);
+    println!("$ {}", workspace::line(command.arg("--skipfile").arg(&file)));
+    let (printed, status) = workspace::capture(&mut command)?;
+    let counts = Counts::of(&printed);
+    println!("Valkey's tests: {} passed, {} failed, {} skipped", counts.passed, counts.failed, names.len());
+    if !status.success() || counts.failed > 0 {
+        return Err(format!("Valkey's tests fail:\n{printed}"));
+    }
+    if counts.passed != PASSED {
+        return Err(format!("{} of Valkey's tests pass, and {PASSED} should", counts.passed));
+    }
+    Ok(())
+}
+
+/// The names in the list. Each has a reason.
+fn skipped(text: &str) -> Result<Vec<&str>, String> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| match line.rsplit_once(": ") {
+            Some((name, reason)) if !reason.is_empty() => Ok(name),
+            _ => Err(format!("{}: {line:?} has no reason", required::REDIS_SKIPPED)),
+        })
+        .collect()
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+}
+
+impl Counts {
+    /// Of what the suite prints, which is coloured.
+    fn of(printed: &str) -> Counts {
+        let plain: String = printed
+            .split("\u{1b}[")
+            .map(|part| part.split_once('m').map_or(part, |(_, rest)| rest))
+            .collect();
+        let count = |mark: &str| plain.lines().filter(|line| line.starts_with(mark)).count();
+        Counts { passed: count("[ok]"), failed: count("[err]") + count("[exception]") }
+    }
+}
+
+/// redis-py. The inner error says why it cannot be had.
+fn python(workspace: &Workspace, place: &Path, port: u16) -> Result<Result<(), String>, String> {
+    if let Err(why) = setup::python(workspace) {
+        return Ok(Err(why));
+    }
+    let environment = place.join("environment");
+    let list = workspace.root.join(required::REDIS_PYTHON);
+    let made = environment.join("made-with.txt");
+    let wanted = fs::read(&list).map_err(|error| format!("{}: {error}", list.display()))?;
+    if !fs::read(&made).is_ok_and(|with| with == wanted) {
+        files::empty(&environment)?;
+        workspace::run(workspace.command("python3").args(["-m", "venv"]).arg(&environment))?;
+        let mut install = workspace.command(environment.join("bin/pip"));
+        install.args(["install", "--quiet", "--no-deps", "--require-hashes", "-r"]).arg(&list);
+        if let Err(why) = workspace::run(&mut install) {
+            return Ok(Err(format!("redis-py cannot be fetched: {why}")));
+        }
+        files::write(&made, &wanted)?;
+    }
+    let mut clients = workspace.command(environment.join("bin/python"));
+    clients.env("PYTHONDONTWRITEBYTECODE", "1").arg("crates/forrest-redis/tests/clients.py");
+    workspace::run(clients.arg(port.to_string())).map(Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coloured_lines_are_counted() {
+        let printed = "[\u{1b}[0;32;49mok\u{1b}[0m]: SET (0 ms)\n[\u{1b}[0;31;49merr\u{1b}[0m]: GET in x\n[ok]: a\nok\n";
+        assert_eq!(Counts::of(printed), Counts { passed: 2, failed: 1 });
+    }
+
+    #[test]
+    fn every_test_that_is_left_out_has_a_reason() {
+        assert_eq!(skipped("# a\n\nSCAN: it: there is none\n"), Ok(vec!["SCAN: it"]));
+        assert!(skipped("SCAN it\n").unwrap_err().contains("has no reason"));
+    }
+}
