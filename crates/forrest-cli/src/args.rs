@@ -190,7 +190,7 @@ pub(crate) struct TopArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Address and port to listen at; may be repeated [default: 127.0.0.1:6379]
+    /// Address; repeatable [default: 127.0.0.1:6379]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Vec<SocketAddr>,
     /// Path of a Unix socket to listen at
@@ -208,7 +208,7 @@ pub(crate) struct ServeArgs {
     /// Let other machines connect without TLS
     #[arg(long)]
     pub(crate) plain: bool,
-    /// When changes on disk survive power loss: always, everysec, no
+    /// Syncs: always, everysec, no
     #[arg(long, value_name = "WHEN", default_value = "everysec", value_parser = fsync)]
     pub(crate) fsync: forrest_redis::Sync,
     /// Connections at a time [default: 10000]
@@ -220,19 +220,19 @@ pub(crate) struct ServeArgs {
     /// Bytes of a reply [default: 256M]
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub(crate) reply_bytes: Option<usize>,
-    /// Bytes of the buffers of all connections [default: 512M]
+    /// Bytes of all their buffers [default: 512M]
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub(crate) buffers_bytes: Option<usize>,
-    /// Seconds that a client may take to send a request [default: 30]
+    /// Seconds to send a request in [default: 30]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) half_request: Option<u64>,
-    /// Seconds that a client may take to read a reply [default: 60]
+    /// Seconds without a read of replies [default: 60]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) slow_reader: Option<u64>,
-    /// Seconds that a client may be silent [default: for ever]
+    /// Seconds between requests [default: for ever]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) idle: Option<u64>,
-    /// Allow DEBUG and CONFIG SET requirepass, for tests
+    /// Allow DEBUG and CONFIG SET requirepass
     #[arg(long, hide = true)]
     pub(crate) debug_commands: bool,
 }

@@ -26,6 +26,8 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 const INPUT_AT_ONCE: usize = 16 << 10;
 /// Bytes of replies after which they are sent before more requests are executed.
 const OUTPUT_AT_ONCE: usize = 64 << 10;
+/// Requests after which other clients come first.
+const REQUESTS_AT_ONCE: usize = 1000;
 /// Largest output buffer that connections pass on to each other.
 const OUTPUT_KEPT: usize = 128 << 10;
 /// How fast a large request has to arrive, in bytes a second.
@@ -43,6 +45,8 @@ pub(crate) struct Hub {
     output: Cell<Vec<u8>>,
     /// Of a store on disk.
     pub(crate) syncs: Option<Syncs>,
+    /// The number of the last change that the operating system has.
+    buffered: Cell<u64>,
     limits: ServerLimits,
 }
 
@@ -50,7 +54,14 @@ impl Hub {
     pub(crate) fn new(server: Server, syncs: Option<Syncs>) -> Hub {
         let limits = server.options.limits;
         let input = RefCell::new(vec![0; INPUT_AT_ONCE]);
-        Hub { server: RefCell::new(server), input, output: Cell::default(), syncs, limits }
+        Hub {
+            server: RefCell::new(server),
+            input,
+            output: Cell::default(),
+            syncs,
+            buffered: Cell::new(0),
+            limits,
+        }
     }
 }
 
@@ -187,10 +198,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut server = hub.server.borrow_mut();
         let before = server.data.changes();
         note_active(&self.client);
+        let mut requests = 0;
         let turn = loop {
-            if self.output.len() >= OUTPUT_AT_ONCE {
+            if self.output.len() >= OUTPUT_AT_ONCE || requests == REQUESTS_AT_ONCE {
                 break Turn::HasMore;
             }
+            requests += 1;
             let limits =
                 Limits { request_bytes: self.hub.limits.request_bytes, is_known: self.client.is_known };
             match self.parser.next(bytes, limits) {
@@ -226,11 +239,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let sync = self.hub.server.borrow().sync();
         match sync {
             Sync::Always => syncs.until(change).await.map_err(io::Error::other),
-            Sync::EverySecond | Sync::No => {
-                let server = self.hub.server.borrow();
-                server.data.make_durable(Durability::Buffered).map_err(|fault| io::Error::other(fault.0))
-            }
+            Sync::EverySecond | Sync::No => self.wait_for_buffer(change).await,
         }
+    }
+
+    /// Returns when the operating system has a change. One write serves all clients whose requests have arrived.
+    async fn wait_for_buffer(&mut self, change: u64) -> io::Result<()> {
+        if self.hub.server.borrow().clients.len() > 1 {
+            // The others execute theirs first.
+            tokio::task::yield_now().await;
+        }
+        if self.hub.buffered.get() < change {
+            let server = self.hub.server.borrow();
+            server.data.make_durable(Durability::Buffered).map_err(|fault| io::Error::other(fault.0))?;
+            self.hub.buffered.set(server.data.changes());
+        }
+        Ok(())
     }
 
     /// Sends the replies.

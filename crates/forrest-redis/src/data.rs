@@ -7,13 +7,16 @@
 use crate::fault::{DAMAGED, Fault};
 use crate::keys::{self, Kind, OWN, Record, SLOTS};
 use forrest::{
-    Committed, Db, Durability, Keyspace, Savepoint, Snapshot, Transaction, Value, WriteBatch, WriteOptions,
+    Committed, Db, Durability, Keyspace, Op, Savepoint, Snapshot, Transaction, Value, WriteBatch,
+    WriteOptions,
 };
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 /// The keyspace that has everything.
 const NAME: &str = "redis";
+/// The home of stores in the memory of this process.
+const HOME: &str = "memory:";
 /// The format of the keyspace, and the key that has it.
 const FORMAT: &[u8] = b"1";
 const FORMAT_KEY: &[u8] = &[OWN, b'f'];
@@ -55,6 +58,8 @@ pub(crate) struct Data {
     written: Option<HashMap<Vec<u8>, Option<Value>>>,
     transaction: Option<Transaction>,
     slots: [u8; SLOTS as usize],
+    /// The store is in the memory of this process.
+    is_private: bool,
     generation: u64,
     generation_end: u64,
     /// How many changes were made, since the process began.
@@ -99,6 +104,7 @@ impl Data {
             written: None,
             transaction: None,
             slots,
+            is_private: db.capabilities().home() == HOME,
             generation,
             generation_end: generation,
             changes: 0,
@@ -212,7 +218,7 @@ impl Data {
         if let Some(transaction) = &mut self.transaction {
             return Ok(transaction.on(&self.space).set(key, value)?);
         }
-        self.batch.on(&self.space).set(key, value);
+        self.push(Op::Set { key, value });
         if let Some(written) = &mut self.written {
             written.insert(key.to_vec(), Some(value.into()));
         }
@@ -223,7 +229,7 @@ impl Data {
         if let Some(transaction) = &mut self.transaction {
             return Ok(transaction.on(&self.space).delete(key)?);
         }
-        self.batch.on(&self.space).delete(key);
+        self.push(Op::Delete { key });
         if let Some(written) = &mut self.written {
             written.insert(key.to_vec(), None);
         }
@@ -235,8 +241,18 @@ impl Data {
         if let Some(transaction) = &mut self.transaction {
             return Ok(transaction.on(&self.space).delete_range(start..end)?);
         }
-        self.batch.on(&self.space).delete_range(start..end);
+        self.push(Op::DeleteRange { start, end: Some(end) });
         Ok(())
+    }
+
+    /// Adds a change to those of the command.
+    #[inline]
+    fn push(&mut self, op: Op<&[u8]>) {
+        match self.is_private {
+            // Its operations are applied to the keyspace one by one. To name it in each would take longer.
+            true => drop(self.batch.push(op)),
+            false => drop(self.batch.on(&self.space).push(op)),
+        }
     }
 
     /// A generation that was never used.
@@ -338,10 +354,8 @@ impl Data {
         }
         self.written = None;
         self.changes += 1;
-        let done = if self.batch.len() == 1 {
-            // A single change needs no batch, which costs some microseconds.
-            let single = self.batch.ops().next().map(|(_, op)| self.space.apply(op));
-            single.transpose().map(drop)
+        let done = if self.is_private || self.batch.len() == 1 {
+            self.apply_each()
         } else {
             self.db.write(&self.batch)
         };
@@ -351,6 +365,16 @@ impl Data {
             self.batch = WriteBatch::new();
         }
         Ok(done?)
+    }
+
+    /// Applies the changes without a batch, which would cost some microseconds. A store in memory has no crash that
+    /// could leave a part of them, and nobody else who could see one. If the system has no more memory in the middle, a
+    /// part is left; `maxmemory` refuses commands before that.
+    fn apply_each(&self) -> forrest::Result<()> {
+        if self.batch.len() > 1 {
+            self.batch.ops().try_for_each(|(_, op)| op.check())?;
+        }
+        self.batch.ops().try_for_each(|(_, op)| self.space.apply(op).map(drop))
     }
 
     /// Forgets what the command would have changed. A swap of databases cannot be forgotten: it does not fail later.

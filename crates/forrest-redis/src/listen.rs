@@ -223,10 +223,17 @@ async fn accept_all(listener: TcpListener, hub: Rc<Hub>, tls: Acceptor) {
                 match &tls {
                     #[cfg(feature = "tls")]
                     Some(tls) => {
+                        if is_full(&hub) {
+                            hub.server.borrow_mut().counts.refused += 1;
+                            continue;
+                        }
+                        hub.server.borrow_mut().handshakes += 1;
                         let (accept, hub) = (tls.accept(stream), hub.clone());
                         spawn_local(async move {
                             let limit = hub.server.borrow().options.limits.half_request;
-                            if let Ok(Ok(stream)) = timeout(limit, accept).await {
+                            let accepted = timeout(limit, accept).await;
+                            hub.server.borrow_mut().handshakes -= 1;
+                            if let Ok(Ok(stream)) = accepted {
                                 serve(stream, hub, peer.to_string()).await;
                             }
                         });
@@ -248,12 +255,19 @@ async fn accept_unix(listener: UnixListener, hub: Rc<Hub>) {
     }
 }
 
+/// Whether there are as many connections as there may be.
+fn is_full(hub: &Hub) -> bool {
+    let server = hub.server.borrow();
+    server.clients.len() + server.handshakes >= server.settings.connections
+}
+
 /// Serves one connection, or refuses it if there are too many.
 async fn serve<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, hub: Rc<Hub>, address: String) {
     let shared = {
+        let is_full = is_full(&hub);
         let server = &mut *hub.server.borrow_mut();
         server.counts.connections += 1;
-        if server.clients.len() >= server.settings.connections {
+        if is_full {
             server.counts.refused += 1;
             None
         } else {

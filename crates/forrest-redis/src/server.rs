@@ -49,6 +49,8 @@ pub(crate) struct Server {
     pub(crate) settings: Settings,
     pub(crate) clients: BTreeMap<u64, Rc<Shared>>,
     pub(crate) last_client: u64,
+    /// Connections that are still to agree on TLS.
+    pub(crate) handshakes: usize,
     /// The clients that watch a key of a database.
     watched: HashMap<(usize, Vec<u8>), Vec<Rc<Shared>>>,
     pub(crate) cursors: Cursors,
@@ -79,6 +81,7 @@ impl Server {
             options,
             clients: BTreeMap::new(),
             last_client: 0,
+            handshakes: 0,
             watched: HashMap::new(),
             cursors: Cursors::default(),
             snapshots: BTreeMap::new(),

@@ -20,6 +20,7 @@
 //! | backup.rs | directories of backups |
 //! | salvage.rs | damaged stores copied, and what is lost |
 //! | top.rs | a store of another process, live |
+//! | serve.rs | a store for Redis's clients, killed and stopped |
 //! | kill.rs | writers killed at random moments: acknowledged pairs are there |
 //! | harness.rs | shared functions |
 #![forbid(unsafe_code)]
@@ -43,6 +44,7 @@ mod process;
 mod reports;
 mod salvage;
 mod scripts;
+mod serve;
 mod terminal;
 mod top;
 mod web;

@@ -109,3 +109,47 @@ fn shutdown_ends_the_server() {
     assert_eq!(client.rest(), "");
     drop(running);
 }
+
+/// A certificate and its key, by openssl. `None` if there is none.
+#[cfg(feature = "tls")]
+fn certificate(directory: &std::path::Path) -> Option<Tls> {
+    let (certificate, key) = (directory.join("cert.pem"), directory.join("key.pem"));
+    let mut openssl = std::process::Command::new("openssl");
+    openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]);
+    openssl.args(["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]);
+    openssl.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
+    let made = openssl.arg("-keyout").arg(&key).arg("-out").arg(&certificate).output().ok()?;
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    Some(Tls { certificate, key })
+}
+
+#[cfg(feature = "tls")]
+#[test]
+fn tls_is_spoken_and_nothing_else() {
+    use tokio_rustls::rustls::pki_types::CertificateDer;
+    use tokio_rustls::rustls::pki_types::pem::PemObject;
+    use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+    let directory = tempfile::tempdir().unwrap();
+    let Some(tls) = certificate(directory.path()) else {
+        println!("skipped: there is no openssl");
+        return;
+    };
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(&tls.certificate).unwrap()).unwrap();
+    let running = Running::in_memory(Options { tls: Some(tls), ..options() });
+
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let name = "localhost".try_into().unwrap();
+    let connection = ClientConnection::new(std::sync::Arc::new(config), name).unwrap();
+    let stream = std::net::TcpStream::connect(running.address).unwrap();
+    let mut client = Client { stream: BufReader::new(StreamOwned::new(connection, stream)) };
+    let value = vec![b'x'; 3 << 20];
+    assert_eq!(client.call_args(&[b"set", b"a", &value]), "OK");
+    assert_eq!(client.call("get a").len(), value.len() + 2);
+    assert_eq!(client.call("incr n"), ":1");
+
+    let mut plain = running.client();
+    plain.send(b"PING\r\n");
+    assert!(!plain.rest().contains("PONG"));
+}
