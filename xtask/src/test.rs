@@ -56,7 +56,7 @@ const STEPS: &[Step] = &[
     Step { name: raft::NAME, does: raft::DOES, run: raft::step },
     Step {
         name: "redis",
-        does: "Valkey's tests, redis-benchmark and redis-py with forrest serve, the guide",
+        does: "Valkey's tests and Redis's clients with forrest serve, the guide",
         run: redis::step,
     },
     Step { name: "mutants", does: mutants::DOES, run: mutants::step },

@@ -214,7 +214,7 @@ pub(crate) struct ServeArgs {
     /// Connections at a time [default: 10000]
     #[arg(long, value_name = "N", value_parser = size)]
     pub(crate) connections: Option<usize>,
-    /// Bytes of a request, and of a string [default: 64M]
+    /// Bytes of a request or string [default: 64M]
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub(crate) request_bytes: Option<usize>,
     /// Bytes of a reply [default: 256M]
