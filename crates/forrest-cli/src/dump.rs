@@ -3,46 +3,83 @@
 //! All keyspaces are written, or the one chosen by `--keyspace`. Where there are several, each pair's is
 //! named as the format has it, also the default one. A regular file is written under another name beside
 //! it and takes its place when it is complete, so that an error on the way destroys nothing.
+//!
+//! Where the home has snapshots, the dump is the state of one moment. The formats `ops` and `jsonl` have the time at
+//! which a value expires; others do not, and a note gives the number of such values.
 
 use crate::codec::{Extent, Format, Shown, mdb};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::session::Session;
 use crate::term;
-use forrest::Keyspace;
+use forrest::{Capability, View};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 /// Dumps to a file, or to standard output for `-`.
 pub(crate) fn dump(session: &mut Session, path: &Path) -> Result<(), Failure> {
     let format = session.format.of_file(path);
-    let spaces = match session.space_is_chosen {
-        true => vec![session.space.clone()],
-        false => session.db.keyspaces()?.iter().map(|n| session.db.keyspace(n)).collect::<Result<_, _>>()?,
-    };
-    format.check_keyspaces(&spaces.iter().map(Keyspace::name).collect::<Vec<_>>())?;
+    let spaces = spaces(session)?;
+    format.check_keyspaces(&spaces.iter().map(|space| &*space.name).collect::<Vec<_>>())?;
     let whole = if format.needs_extent() { extent(session, &spaces)? } else { Extent::default() };
+    let expiring;
     if path == Path::new("-") {
-        pairs(&spaces, format, &whole, |bytes| session.write(bytes))?;
+        expiring = pairs(&spaces, format, &whole, |bytes| session.write(bytes))?;
     } else {
         let cannot = |e| Failure::io(format!("cannot write {}", path.display()), e);
         let target = Target::create(path).map_err(cannot)?;
         let mut file = BufWriter::with_capacity(1 << 16, &target.file);
-        pairs(&spaces, format, &whole, |bytes| file.write_all(bytes).map_err(cannot))?;
+        expiring = pairs(&spaces, format, &whole, |bytes| file.write_all(bytes).map_err(cannot))?;
         file.flush().map_err(cannot)?;
         drop(file);
         target.finish().map_err(cannot)?;
+    }
+    if expiring > 0 && !format.has_expiry() {
+        session.note(format_args!(
+            "{}, and the dump does not have when: they will stay where it is loaded; use the format ops or jsonl",
+            term::plural(expiring, "value expires", "values expire")
+        ));
     }
     session.was_dumped = true;
     Ok(())
 }
 
+/// A keyspace to be dumped.
+struct Space {
+    name: String,
+    view: View,
+    /// Some of its values may expire.
+    may_expire: bool,
+}
+
+/// The keyspaces, as they are at one moment if the home has snapshots.
+fn spaces(session: &Session) -> Result<Vec<Space>, Failure> {
+    let names = match session.space_is_chosen {
+        true => vec![session.space.name().to_owned()],
+        false => session.db.keyspaces()?,
+    };
+    let snapshot = match session.db.capabilities().has(Capability::Snapshots) {
+        true => Some(session.db.snapshot()?),
+        false => None,
+    };
+    let may_expire = session.db.stats()?.expiring > 0;
+    let space = |name: String| {
+        let view = match &snapshot {
+            Some(snapshot) => snapshot.keyspace(&name)?,
+            None => View::clone(&*session.db.keyspace(&name)?),
+        };
+        Ok(Space { name, view, may_expire })
+    };
+    names.into_iter().map(space).collect()
+}
+
 /// How much there is, and a note of what LMDB will not take.
-fn extent(session: &Session, spaces: &[Keyspace]) -> Result<Extent, Failure> {
+fn extent(session: &Session, spaces: &[Space]) -> Result<Extent, Failure> {
     let (mut whole, mut refused) = (Extent::default(), 0);
     for space in spaces {
-        for entry in space.range(..) {
+        for entry in space.view.range(..) {
             interrupt::check()?;
             let entry = entry?;
             whole.pairs += 1;
@@ -60,24 +97,33 @@ fn extent(session: &Session, spaces: &[Keyspace]) -> Result<Extent, Failure> {
     Ok(whole)
 }
 
+/// Writes all pairs. Returns how many of them expire.
 fn pairs(
-    spaces: &[Keyspace],
+    spaces: &[Space],
     format: Format,
     whole: &Extent,
     mut write: impl FnMut(&[u8]) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let mut out = Vec::new();
+) -> Result<u64, Failure> {
+    let (mut out, mut expiring) = (Vec::new(), 0);
     for space in spaces {
-        let name = (spaces.len() > 1).then(|| space.name());
+        let name = (spaces.len() > 1).then_some(&*space.name);
         out.clear();
         format.write_begin(name, whole, &mut out);
         let mut count = 0;
-        for entry in space.range(..) {
+        for entry in space.view.range(..) {
             interrupt::check()?;
             let entry = entry?;
             let value = entry.value()?;
             format.check_pair(entry.key(), &value)?;
-            format.write_pair(name, entry.key(), Shown::Bytes(&value), &mut out);
+            let expires = if space.may_expire { space.view.expires(entry.key())? } else { None };
+            expiring += u64::from(expires.is_some());
+            match expires.and_then(|at| at.duration_since(UNIX_EPOCH).ok()) {
+                Some(at) if format.has_expiry() => {
+                    let ms = at.as_millis().try_into().unwrap_or(u64::MAX);
+                    format.write_expiring(name, (entry.key(), &value), ms, &mut out);
+                }
+                _ => format.write_pair(name, entry.key(), Shown::Bytes(&value), &mut out),
+            }
             write(&out)?;
             out.clear();
             count += 1;
@@ -85,7 +131,7 @@ fn pairs(
         format.write_end(count, &mut out);
         write(&out)?;
     }
-    Ok(())
+    Ok(expiring)
 }
 
 /// A file being written.

@@ -152,7 +152,8 @@ or .ops; --format tsv and csv hold for files of any name):
   tsv    key TAB value as they are: no escapes, no comments, every byte counts
   csv    KEY,VALUE as in RFC 4180, with quotes around , \" and line ends
   hex    key TAB value, in hexadecimal
-  jsonl  {\"key\": \"...\", \"value\": \"...\"}, or \"key_hex\" and \"value_hex\"
+  jsonl  {\"key\": \"...\", \"value\": \"...\"}, or \"key_hex\" and \"value_hex\";
+         \"expires_ms\" if the value expires
   ops    an operation a line: set KEY VALUE, delete KEY, add KEY DELTA, ...
   ldb    0xKEY ==> 0xVALUE, as RocksDB's \"ldb dump --hex\" prints
   mdb    as LMDB's mdb_dump prints; databases are keyspaces. With -p, LMDB up to

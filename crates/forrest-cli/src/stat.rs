@@ -8,7 +8,7 @@ use crate::term::{self, Style};
 use forrest::Capability;
 
 /// Rows that mean something only for a store on disk.
-const DISK_ROWS: [&str; 9] = [
+const DISK_ROWS: [&str; 10] = [
     "tables on disk",
     "in tables",
     "cached",
@@ -18,6 +18,7 @@ const DISK_ROWS: [&str; 9] = [
     "open files",
     "logs of large values",
     "of these, live values",
+    "values that expire",
 ];
 
 /// Prints all statistics of the store.
@@ -108,6 +109,7 @@ fn json(session: &mut Session) -> Result<Answer, Failure> {
         json["held_bytes"] = stats.held_bytes.into();
         json["value_log_bytes"] = stats.value_log_bytes.into();
         json["value_log_live_bytes"] = stats.value_log_live_bytes.into();
+        json["expiring"] = stats.expiring.into();
         json["files"] = count.into();
         json["file_bytes"] = bytes.into();
     }

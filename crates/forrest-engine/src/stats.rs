@@ -59,6 +59,9 @@ pub struct Stats {
     /// Of these, bytes of values that tables refer to and that were not replaced or deleted, about. Changes in memory
     /// do not count yet.
     pub value_log_live_bytes: u64,
+    /// Values that expire, about: those in tables, with replaced and expired ones that are still there, and one for
+    /// each memtable that has some. 0 if there are none.
+    pub expiring: u64,
 }
 
 impl Stats {
@@ -78,7 +81,7 @@ impl Stats {
     }
 
     /// Name, value and unit of each figure, in the table's order.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 21] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 22] {
         [
             ("keys", self.keys, ""),
             ("keyspaces", self.keyspaces, ""),
@@ -101,6 +104,7 @@ impl Stats {
             ("held for other readers", self.held_bytes, "bytes"),
             ("logs of large values", self.value_log_bytes, "bytes"),
             ("of these, live values", self.value_log_live_bytes, "bytes"),
+            ("values that expire", self.expiring, ""),
         ]
     }
 }

@@ -302,6 +302,7 @@ impl Db {
             ("cache_transparent_huge_bytes", stats.cache_transparent_huge_bytes),
             ("value_log_bytes", stats.value_log_bytes),
             ("value_log_live_bytes", stats.value_log_live_bytes),
+            ("expiring", stats.expiring),
         ];
         let by_name = PyDict::new(py);
         figures.into_iter().try_for_each(|(name, value)| by_name.set_item(name, value))?;

@@ -556,6 +556,7 @@ impl<D: Disk> Core<D> {
             stats.reserved_bytes += index.arena_bytes;
             stats.explicit_huge_bytes += index.explicit_huge_bytes;
             stats.transparent_huge_bytes += index.transparent_huge_bytes;
+            stats.expiring += u64::from(memtable.expires_ms() != u64::MAX);
         }
         for partition in version.partitions.values().flatten() {
             stats.keys += match partition.keys() {
@@ -567,6 +568,8 @@ impl<D: Disk> Core<D> {
             stats.tables += partition.tables().len() as u64;
             stats.index_bytes += partition.memory_bytes() as u64;
             stats.value_log_live_bytes += partition.live_large_bytes();
+            let expiries = partition.tables().iter().filter_map(|table| table.expiries());
+            stats.expiring += expiries.map(|expiries| u64::from(expiries.values)).sum::<u64>();
         }
         stats.cache_bytes = self.shared.cache.stats().bytes;
         (stats.cache_explicit_huge_bytes, stats.cache_transparent_huge_bytes) =

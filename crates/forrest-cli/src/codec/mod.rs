@@ -25,7 +25,7 @@ pub(crate) use item::{Item, Mistake};
 
 use crate::failure::Failure;
 use clap::ValueEnum;
-use forrest::{Op, line};
+use forrest::{Expires, Op, line};
 use serde_json::Value as Json;
 use std::path::Path;
 
@@ -163,10 +163,7 @@ impl Format {
                 out.push(b'}');
             }
             (Format::Ops, _) => {
-                if let Some(keyspace) = keyspace {
-                    out.extend_from_slice(line::quote(format!("@{keyspace}")).to_string().as_bytes());
-                    out.push(b' ');
-                }
+                write_op_keyspace(keyspace, out);
                 let op = match value {
                     Shown::Bytes(value) => Op::Set { key, value },
                     Shown::Integer(delta) => Op::Add { key, delta },
@@ -175,6 +172,34 @@ impl Format {
             }
         }
         out.push(b'\n');
+    }
+
+    /// True if it holds the time at which a value expires.
+    pub(crate) fn has_expiry(self) -> bool {
+        matches!(self, Format::Jsonl | Format::Ops)
+    }
+
+    /// Appends the line of a pair whose value expires, as [`write_pair`](Format::write_pair) does. The format has a
+    /// place for that.
+    pub(crate) fn write_expiring(
+        self,
+        keyspace: Option<&str>,
+        (key, value): (&[u8], &[u8]),
+        expires_ms: u64,
+        out: &mut Vec<u8>,
+    ) {
+        match self {
+            Format::Jsonl => {
+                self.write_pair(keyspace, key, Shown::Bytes(value), out);
+                out.truncate(out.len() - b"}\n".len());
+                out.extend_from_slice(format!(", \"expires_ms\": {expires_ms}}}\n").as_bytes());
+            }
+            _ => {
+                write_op_keyspace(keyspace, out);
+                let op = Op::SetUntil { key, value, expires: Expires::At(expires_ms) };
+                out.extend_from_slice(format!("{op}\n").as_bytes());
+            }
+        }
     }
 
     /// Appends the line of a key alone.
@@ -420,6 +445,14 @@ fn read_op(line: &[u8]) -> Result<Item, Mistake> {
     Ok(Item::Change(op, keyspace))
 }
 
+/// Appends the keyspace of an operation, if it is to be named.
+fn write_op_keyspace(keyspace: Option<&str>, out: &mut Vec<u8>) {
+    if let Some(keyspace) = keyspace {
+        out.extend_from_slice(line::quote(format!("@{keyspace}")).to_string().as_bytes());
+        out.push(b' ');
+    }
+}
+
 /// Appends `"name": "text"`, or `"name_hex": "digits"` for bytes that are not UTF-8.
 pub(crate) fn write_json_field(name: &str, bytes: &[u8], out: &mut Vec<u8>) {
     match std::str::from_utf8(bytes) {
@@ -466,9 +499,20 @@ fn read_json(line: &[u8]) -> Result<Item, Mistake> {
         Some(Json::String(name)) => Some(name),
         Some(_) => return Err(Mistake::new(0, "\"keyspace\" must be a string")),
     };
+    let expires_ms = match fields.remove("expires_ms") {
+        None => None,
+        Some(Json::Number(ms)) if ms.is_u64() => ms.as_u64(),
+        Some(_) => {
+            return Err(Mistake::new(0, "\"expires_ms\" must be a number of milliseconds since 1970"));
+        }
+    };
     if let Some(name) = fields.keys().next() {
-        let known = "there are key, key_hex, value, value_hex, keyspace";
+        let known = "there are key, key_hex, value, value_hex, keyspace, expires_ms";
         return Err(Mistake::new(0, format!("unknown field \"{}\"; {known}", text::escape(name.as_bytes()))));
     }
-    Ok(Item::Change(Op::Set { key, value }, keyspace))
+    let op = match expires_ms {
+        Some(ms) => Op::SetUntil { key, value, expires: Expires::At(ms) },
+        None => Op::Set { key, value },
+    };
+    Ok(Item::Change(op, keyspace))
 }

@@ -174,3 +174,46 @@ fn large_files_keep_their_order() {
     assert_eq!(place.run(&["--load", "in.txt", "dump"]).ok(), lines.concat());
     assert_eq!(place.run(&["--load", "in.txt", "count"]).ok(), "50000\n");
 }
+
+/// The times at which values expire go through dump and load, in the formats that have a place for them.
+#[test]
+fn expiries_are_dumped_and_loaded() {
+    let place = Place::new();
+    place.run(&["--db", "first", "set", "oak", "Quercus", "--ttl", "1d"]).ok();
+    place.run(&["--db", "first", "set", "ash", "Fraxinus"]).ok();
+    place.run(&["--db", "first", "-k", "other", "set", "elm", "Ulmus\t\u{1}", "--ttl", "2d"]).ok();
+    let lines = |format: &str, store: &str| {
+        let dumped = place.run(&["--db", store, "-f", format, "dump"]);
+        assert_eq!(dumped.stderr, "", "{format}");
+        dumped.ok().to_owned()
+    };
+    let ops = lines("ops", "first");
+    assert_eq!(ops.lines().filter(|line| line.contains("set-until")).count(), 2, "{ops}");
+    for format in ["ops", "jsonl"] {
+        let dump = lines(format, "first");
+        place.write(format!("dump.{format}"), &dump);
+        for store in ["loaded", "compacted"] {
+            let store = format!("{store} {format}");
+            place.run(&["--db", &store, "load", &format!("dump.{format}")]).ok();
+            if store.starts_with("compacted") {
+                place.run(&["--db", &store, "compact"]).ok();
+            }
+            assert_eq!(lines("ops", &store), ops, "{store}");
+        }
+    }
+    let text = place.run(&["--db", "first", "dump"]);
+    assert!(
+        text.stderr.contains("2 values expire") && text.stderr.contains("ops or jsonl"),
+        "{}",
+        text.stderr
+    );
+    for wrong in ["\"1\"", "-1", "1.5", "null", "99999999999999999999"] {
+        place
+            .write("wrong.jsonl", format!("{{\"key\": \"a\", \"value\": \"b\", \"expires_ms\": {wrong}}}\n"));
+        let loaded = place.run(&["--db", "wrong", "load", "wrong.jsonl"]);
+        assert!(loaded.code == Some(4) && loaded.stderr.contains("expires_ms"), "{wrong}: {}", loaded.stderr);
+    }
+    // In memory there is no expiry, and nothing is lost silently.
+    let memory = place.run(&["load", "dump.jsonl"]);
+    assert!(memory.code == Some(4) && memory.stderr.contains("unsupported"), "{}", memory.stderr);
+}
