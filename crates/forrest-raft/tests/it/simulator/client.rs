@@ -159,8 +159,9 @@ impl Client {
     async fn get(&mut self) {
         let key = self.key(4);
         let (begin, node) = self.linearizable().await;
-        let moment = node.reader(self.group).moment().expect("it can be read");
-        let value = moment.get(&key).expect("it can be read").map(|value| text(&value));
+        let read = || node.reader(self.group).moment()?.get(&key);
+        let Some(value) = unless_cut(&node, read()) else { return };
+        let value = value.map(|value| text(&value));
         self.known = Some((key.clone(), value.clone()));
         self.note(begin, Some(self.now()), vec![Call::Get(key, value)]);
     }
@@ -171,10 +172,16 @@ impl Client {
         if start >= end {
             return;
         }
-        let moment = node.reader(self.group).moment().expect("it can be read");
-        let pairs = moment.range(start.as_str()..end.as_str()).map(|pair| pair.expect("it can be read"));
-        let pairs = pairs.map(|pair| (text(pair.key()), text(pair.value_bytes().expect("it can be read"))));
-        let call = Call::Range(start.clone(), end.clone(), pairs.collect());
+        let read = || {
+            let moment = node.reader(self.group).moment()?;
+            let pair = |pair: forrest::Result<forrest::Entry>| {
+                let pair = pair?;
+                Ok((text(pair.key()), text(pair.value_bytes()?)))
+            };
+            moment.range(start.as_str()..end.as_str()).map(pair).collect()
+        };
+        let Some(pairs) = unless_cut(&node, read()) else { return };
+        let call = Call::Range(start.clone(), end.clone(), pairs);
         self.note(begin, Some(self.now()), vec![call]);
     }
 
@@ -216,4 +223,15 @@ async fn write(node: &Node, group: u64, command: Command) -> Option<Response> {
     let response: Result<Result<openraft::raft::ClientWriteResponse<Seeded>, _>, _> =
         tokio::time::timeout(Duration::from_millis(600), write).await;
     Some(response.ok()?.ok()?.data)
+}
+
+/// What was read; `None` if the read itself was the I/O at which the node lost its power.
+fn unless_cut<T>(node: &Node, read: forrest::Result<T>) -> Option<T> {
+    match read {
+        Ok(read) => Some(read),
+        Err(error) => {
+            assert!(node.disk.is_cut(), "it can be read: {error}");
+            None
+        }
+    }
 }
