@@ -57,8 +57,7 @@ fn of_stream(error: io::Error) -> Failure {
 /// the writer with `forrest_blob_writer_destroy`, also after it was finished.
 ///
 /// `FORREST_INVALID_ARGUMENT` if the keyspace has pairs that are no blobs, if `db` is a snapshot, or for another
-/// `piece_bytes`; `FORREST_LIMIT` if the key is too long; `FORREST_UNSUPPORTED` in the kernel and in a store that was
-/// opened to be read; `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`.
+/// `piece_bytes`; `FORREST_LIMIT` if the key is too long; `FORREST_UNSUPPORTED` in the kernel; `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`.
 ///
 /// # Safety
 /// - `key` is null or has `key_bytes` readable bytes.
@@ -85,7 +84,8 @@ pub unsafe extern "C" fn forrest_blob_begin(
 
 /// Writes the next bytes of a blob. After an error the blob is discarded.
 ///
-/// `FORREST_CONDITION_FAILED` if another program has removed the blob as unfinished; `FORREST_INVALID_ARGUMENT` if it
+/// `FORREST_UNSUPPORTED` in a store that was opened to be read; `FORREST_CONDITION_FAILED` if another program has removed
+/// the blob as unfinished; `FORREST_INVALID_ARGUMENT` if it
 /// was finished or discarded; `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`, `FORREST_BUSY`.
 ///
 /// # Safety
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn forrest_blob_read(
         if buffer.is_null() && count > 0 {
             return Err(Failure::invalid(format_args!("the buffer is null, but its length is {count}")));
         }
-        let blob = BLOBS.exclusive(blob)?;
+        let mut blob = BLOBS.exclusive(blob)?;
         let buffer = match count {
             0 => &mut [],
             // SAFETY: `buffer` is not null, checked above, and so has `count` writable bytes, as the Safety section

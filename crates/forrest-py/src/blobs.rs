@@ -67,7 +67,7 @@ impl Blobs {
                 (state.scope(), blob)
             }
         };
-        let part = blob.map(|blob| Part::new(scope, blob)).transpose();
+        let part = blob.map(|blob| Part::new(scope, Mutex::new(blob))).transpose();
         part.map(|part| part.map(BlobReader)).map_err(|failure| failure.raise(py))
     }
 
@@ -159,19 +159,20 @@ fn of_stream(error: io::Error) -> Failure {
 
 /// Reads a blob.
 #[pyclass(module = "forrest", frozen)]
-pub(crate) struct BlobReader(Part<forrest::Blob>);
+pub(crate) struct BlobReader(Part<Mutex<forrest::Blob>>);
 
 #[pymethods]
 impl BlobReader {
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
-        self.0.at_once(py, |blob| Ok(blob.len()))
+        self.0.detached(py, |blob| Ok(blob.lock().unwrap_or_else(PoisonError::into_inner).len()))
     }
 
     /// Up to `count` bytes from an offset on; fewer only at the end of the blob.
     #[pyo3(signature = (offset, count, /))]
     fn read_at<'py>(&self, py: Python<'py>, offset: u64, count: usize) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = self.0.detached(py, |blob| {
+            let mut blob = blob.lock().unwrap_or_else(PoisonError::into_inner);
             let left = usize::try_from(blob.len().saturating_sub(offset)).unwrap_or(usize::MAX);
             let mut bytes = vec![0; count.min(left)];
             let read = blob.read_at(offset, &mut bytes)?;

@@ -1,6 +1,6 @@
 //! What the page asks for, as JSON. Keys and values are hexadecimal.
 
-use forrest::{Db, ErrorKind, Keyspace, prefix_end};
+use forrest::{Capability, Db, ErrorKind, View, prefix_end};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use std::io::Read;
@@ -69,12 +69,21 @@ impl Site {
     }
 
     /// A keyspace that is there: a look creates none.
-    fn keyspace(&self, name: &str) -> Result<Keyspace, Refused> {
+    fn keyspace(&self, name: &str) -> Result<View, Refused> {
         self.refresh()?;
         if !self.db.keyspaces().map_err(failed)?.iter().any(|own| own == name) {
             return Err((404, format!("there is no keyspace {name:?}")));
         }
-        self.db.keyspace(name).map_err(failed)
+        self.view(name).map_err(failed)
+    }
+
+    /// A view of a keyspace. If it is dropped meanwhile, it is empty, and is not made again.
+    fn view(&self, name: &str) -> forrest::Result<View> {
+        match self.db.capabilities().has(Capability::Snapshots) {
+            true => self.db.snapshot()?.keyspace(name),
+            // There the only keyspace is the default one, which is always there.
+            false => Ok(View::clone(&*self.db.keyspace(name)?)),
+        }
     }
 
     /// The keyspaces, each with about how many keys and bytes it has.
@@ -83,7 +92,7 @@ impl Site {
         let mut all = Vec::new();
         for name in self.db.keyspaces().map_err(failed)? {
             // One may be dropped meanwhile, and a home may not know.
-            let about = self.db.keyspace(&name).and_then(|space| space.approximate(..)).ok();
+            let about = self.view(&name).and_then(|view| view.approximate(..)).ok();
             all.push(json!({
                 "name": name,
                 "keys": about.map(|about| about.keys),
@@ -165,6 +174,7 @@ impl Site {
         self.refresh()?;
         if let Some(file) = &self.metrics_file
             && let Ok(about) = std::fs::metadata(file)
+            && about.is_file()
             && about.len() <= METRICS_BYTES
             && let Ok(text) = std::fs::read_to_string(file)
         {

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 pub(crate) struct Guard {
     token: String,
     /// The values of `Host` that are the server's own.
-    hosts: [String; 2],
+    hosts: Vec<String>,
 }
 
 /// Paths of files that have nothing of the store.
@@ -19,7 +19,12 @@ impl Guard {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(std::io::Error::other)?;
         let token = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Guard { token, hosts: [address.to_string(), format!("localhost:{}", address.port())] })
+        let mut hosts = vec![address.to_string(), format!("localhost:{}", address.port())];
+        if address.port() == 80 {
+            // Browsers leave it out.
+            hosts.extend([address.ip().to_string(), "localhost".to_owned()]);
+        }
+        Ok(Guard { token, hosts })
     }
 
     /// The token.

@@ -103,7 +103,7 @@ pub struct Web {
 struct Shared {
     site: Site,
     guard: Guard,
-    reads: Semaphore,
+    reads: Arc<Semaphore>,
 }
 
 impl Web {
@@ -125,7 +125,7 @@ impl Web {
         let address = listener.local_addr()?;
         let (name, metrics_file) = (options.name.clone(), options.metrics_file.clone());
         let site = Site { db, name, metrics_file, refreshed: Mutex::default() };
-        let shared = Shared { site, guard: Guard::new(address)?, reads: Semaphore::new(READS_MAX) };
+        let shared = Shared { site, guard: Guard::new(address)?, reads: Arc::new(Semaphore::new(READS_MAX)) };
         Ok(Web { listener, address, shared: Arc::new(shared), request_time: options.request_time })
     }
 
@@ -235,9 +235,14 @@ async fn read(
     shared: Arc<Shared>,
     what: impl FnOnce(&Site) -> Result<Json, Refused> + Send + 'static,
 ) -> Response {
-    let _place = shared.reads.acquire().await.expect("it is never closed");
-    let reading = shared.clone();
-    let done = spawn_blocking(move || what(&reading.site)).await;
+    let place = shared.reads.clone().acquire_owned().await.expect("it is never closed");
+    // A client that leaves does not end the read, which keeps its place.
+    let done = spawn_blocking(move || {
+        let result = what(&shared.site);
+        drop(place);
+        result
+    })
+    .await;
     answer(done.unwrap_or_else(|_| Err((500, "the read has failed; this is a defect".to_owned()))))
 }
 

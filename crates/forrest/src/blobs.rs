@@ -24,10 +24,12 @@ use crate::cursor::Range;
 use crate::db::{Db, Snapshot};
 use crate::keyspace::Keyspace;
 use crate::view::View;
-use forrest_engine::{Error, ErrorKind, KeyRange, MAX_KEY_BYTES, Result, Swap, Value, Written};
+use forrest_engine::{Error, ErrorKind, KeyRange, MAX_KEY_BYTES, Result, Value, Written};
 use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The greatest length of a key of a blob, in bytes.
@@ -40,6 +42,8 @@ pub const DEFAULT_PIECE_BYTES: u32 = 256 << 10;
 pub const MAX_PIECE_BYTES: u32 = 64 << 20;
 
 const LAYOUT: &[u8] = b"forrest blobs 1";
+/// How those of all versions begin.
+const LAYOUTS: &[u8] = b"forrest blobs ";
 const LAYOUT_KEY: [u8; 1] = [0];
 const COUNTER_KEY: [u8; 1] = [1];
 const UNFINISHED: u8 = 2;
@@ -86,6 +90,16 @@ pub struct Blobs {
     db: Db,
     space: Keyspace,
     piece_bytes: u32,
+    writes: Arc<Writes>,
+}
+
+/// What is done before the first change by a handle.
+#[derive(Debug)]
+struct Writes {
+    /// The layout was there when the handle was opened.
+    is_laid_out: bool,
+    /// What earlier openings of the store left is removed, and the layout is there.
+    is_clean: AtomicBool,
 }
 
 /// Where the pieces of a blob are, and how long it is.
@@ -97,44 +111,41 @@ struct Head {
 }
 
 impl Db {
-    /// Opens a keyspace of [`Blobs`], and creates it if it is missing. Removes what an earlier opening of the store
-    /// left of blobs that it did not finish.
+    /// Opens a keyspace of [`Blobs`], and creates it if it is missing. An empty keyspace becomes one of blobs when the
+    /// first blob is begun.
     ///
     /// # Errors
     /// `InvalidArgument` if the keyspace has pairs that are no blobs; `Unsupported` in the kernel, and for a layout
     /// that a later version made; otherwise as [`keyspace`](Db::keyspace).
     pub fn blobs(&self, name: &str) -> Result<Blobs> {
         let space = self.keyspace(name)?;
-        match space.get(LAYOUT_KEY)? {
-            Some(layout) if layout == LAYOUT => {}
-            Some(layout) if layout.starts_with(b"forrest blobs ") => {
-                let layout = String::from_utf8_lossy(&layout).into_owned();
-                let message =
-                    format!("keyspace \"{name}\" has the layout \"{layout}\", which is of a later version");
-                return Err(Error::unsupported(message));
-            }
-            None if space.range(..).next().transpose()?.is_none() => {
-                match space.compare_and_swap(LAYOUT_KEY, None, Some(LAYOUT))? {
-                    Swap::Mismatch(Some(found)) if found != LAYOUT => return Err(no_blobs(name)),
-                    _ => {}
-                }
-            }
-            _ => return Err(no_blobs(name)),
-        }
-        let blobs = Blobs { db: self.clone(), space, piece_bytes: DEFAULT_PIECE_BYTES };
-        match blobs.remove_where(|opening, _| opening != self.opening()) {
-            Err(error) if error.kind() != ErrorKind::Unsupported => Err(error),
-            // A store that is only read has nothing removed.
-            _ => Ok(blobs),
-        }
+        let is_laid_out = is_laid_out(&space, name)?;
+        let writes = Arc::new(Writes { is_laid_out, is_clean: AtomicBool::new(false) });
+        Ok(Blobs { db: self.clone(), space, piece_bytes: DEFAULT_PIECE_BYTES, writes })
     }
+}
+
+/// Whether a keyspace has blobs; false if it is empty.
+fn is_laid_out(view: &View, name: &str) -> Result<bool> {
+    let other = match view.get(LAYOUT_KEY)? {
+        Some(layout) if layout == LAYOUT => return Ok(true),
+        Some(layout) if layout.starts_with(LAYOUTS) => String::from_utf8_lossy(&layout).into_owned(),
+        None if view.range(..).next().transpose()?.is_none() => return Ok(false),
+        _ => {
+            let message =
+                format!("keyspace \"{name}\" has pairs that are no blobs; choose another keyspace for blobs");
+            return Err(Error::invalid(message));
+        }
+    };
+    let message = format!("keyspace \"{name}\" has the layout \"{other}\", which is of a later version");
+    Err(Error::unsupported(message))
 }
 
 impl Snapshot {
     /// A blob of the keyspace `name`, as it was when the snapshot was taken; `None` if there was none.
     ///
     /// # Errors
-    /// As [`Blobs::get`].
+    /// As [`Blobs::get`], and those of [`Db::blobs`].
     ///
     /// ```
     /// use std::io::Write;
@@ -149,21 +160,15 @@ impl Snapshot {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn blob(&self, name: &str, key: impl AsRef<[u8]>) -> Result<Option<Blob>> {
-        let view = self.keyspace(name)?;
-        let head = head(&view, name, key.as_ref())?;
+        let (view, key) = (self.keyspace(name)?, blob_key(key.as_ref())?);
+        let head = if is_laid_out(&view, name)? { head(&view, name, &key)? } else { None };
         Ok(head.map(|head| Blob { view, head, position: 0, piece: None }))
     }
 }
 
-/// The head of a blob in the keyspace `name`.
+/// The head that has this key, in the keyspace `name`.
 fn head(view: &View, name: &str, key: &[u8]) -> Result<Option<Head>> {
-    view.get(blob_key(key)?)?.map(|value| Head::decode(name, &value)).transpose()
-}
-
-fn no_blobs(name: &str) -> Error {
-    Error::invalid(format!(
-        "keyspace \"{name}\" has pairs that are no blobs; choose another keyspace for blobs"
-    ))
+    view.get(key)?.map(|value| Head::decode(name, &value)).transpose()
 }
 
 impl Blobs {
@@ -191,10 +196,15 @@ impl Blobs {
     /// Begins to write a blob. Nothing is seen of it before [`BlobWriter::finish`]. A writer that is dropped before
     /// that removes its pieces.
     ///
+    /// The first call removes what earlier openings of the store left of blobs that they did not finish. So write no
+    /// blobs to a copy that still follows the changes of another store: it may have begun some.
+    ///
     /// # Errors
-    /// `Limit` if the key exceeds [`MAX_BLOB_KEY_BYTES`].
+    /// `Limit` if the key exceeds [`MAX_BLOB_KEY_BYTES`]; otherwise as [`delete`](Blobs::delete). In a store that is
+    /// only read, the first piece fails, at the latest.
     pub fn writer(&self, key: impl AsRef<[u8]>) -> Result<BlobWriter> {
         let key = blob_key(key.as_ref())?;
+        self.begin_to_write()?;
         let blobs = self.clone();
         Ok(BlobWriter { blobs, key, id: None, mark: None, pieces: 0, piece: Vec::new() })
     }
@@ -213,7 +223,7 @@ impl Blobs {
     /// # Errors
     /// As [`get`](Blobs::get).
     pub fn blob_bytes(&self, key: impl AsRef<[u8]>) -> Result<Option<u64>> {
-        Ok(head(&self.space, self.name(), key.as_ref())?.map(|head| head.len))
+        Ok(head(&self.space, self.name(), &blob_key(key.as_ref())?)?.map(|head| head.len))
     }
 
     /// Iterates over the keys of a range, in order, each with the length of its blob in bytes. Reads no piece.
@@ -250,6 +260,9 @@ impl Blobs {
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = blob_key(key.as_ref())?;
         let mut found = self.space.get(&key)?;
+        if found.is_some() {
+            self.begin_to_write()?;
+        }
         while let Some(old) = found {
             let mut batch = WriteBatch::new();
             self.replace(&mut batch, &key, Some(&old), None)?;
@@ -264,14 +277,29 @@ impl Blobs {
     /// Removes what is left of blobs whose writers began at least `age` ago and have not finished. Returns their
     /// number. Such a writer fails from then on, with `ConditionFailed`.
     ///
-    /// [`Db::blobs`] does this for writers of an earlier opening of the store. So it is needed only if this process
-    /// leaks writers.
+    /// [`writer`](Blobs::writer) does this for writers of earlier openings of the store. So it is needed only if this
+    /// process leaks writers.
     ///
     /// # Errors
     /// As [`delete`](Blobs::delete).
     pub fn remove_unfinished(&self, age: Duration) -> Result<u64> {
         let until = now_ms().saturating_sub(age.as_millis().try_into().unwrap_or(u64::MAX));
         self.remove_where(|_, since_ms| since_ms <= until)
+    }
+
+    /// Lays out an empty keyspace, and removes what earlier openings have left, once for a handle.
+    fn begin_to_write(&self) -> Result<()> {
+        // ORDERING: relaxed, because doing it twice is harmless.
+        if self.writes.is_clean.load(Relaxed) {
+            return Ok(());
+        }
+        if !self.writes.is_laid_out && !is_laid_out(&self.space, self.name())? {
+            // Another thread may do the same.
+            let _ = self.space.compare_and_swap(LAYOUT_KEY, None, Some(LAYOUT))?;
+        }
+        self.remove_where(|opening, _| opening != self.db.opening())?;
+        self.writes.is_clean.store(true, Relaxed);
+        Ok(())
     }
 
     /// Removes unfinished blobs by the opening of the store that writes them, and since when.
@@ -362,8 +390,8 @@ impl BlobWriter {
     /// store.
     ///
     /// # Errors
-    /// `ConditionFailed` if [`Blobs::remove_unfinished`] has removed the blob; `OutOfSpace`, `Io`, `Stopped`. Nothing
-    /// is left of a blob whose writer has failed.
+    /// `ConditionFailed` if [`Blobs::remove_unfinished`] has removed the blob; `OutOfSpace`, `Io`, `Stopped`. A blob
+    /// whose writer has failed is not seen. What is left of it is removed now, or after the store was opened again.
     pub fn finish(self) -> Result<()> {
         self.finish_with(WriteBatch::new(), &WriteOptions::default()).map(drop)
     }
@@ -495,7 +523,7 @@ impl Drop for BlobWriter {
             let mut batch = WriteBatch::new();
             let mut on = batch.on(&self.blobs.space);
             on.compare_and_swap(mark_key(id), Some(mark), None).delete_range(pieces_of(id));
-            // If it fails, the mark stays, and the next opening of the store removes the pieces.
+            // If it fails, the mark stays, by which another opening of the store removes the pieces.
             let _ = self.blobs.db.try_write(batch);
         }
     }
@@ -530,7 +558,7 @@ impl Blob {
     }
 
     /// Reads from an offset on until `buffer` is full or the blob ends, and returns the number of bytes. Does not
-    /// change the position of [`Read`].
+    /// change the position of [`Read`]. Keeps the piece that it read last.
     ///
     /// # Errors
     /// `Corrupt` if a piece is missing or damaged; `Io`.
@@ -547,19 +575,24 @@ impl Blob {
     /// assert_eq!(&buffer, b"and");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+    pub fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let (mut offset, mut done) = (offset, 0);
         while done < buffer.len() && offset < self.head.len {
             let (number, within) = self.head.place(offset);
-            let piece = match &self.piece {
-                Some((last, piece)) if *last == number => piece.clone(),
-                _ => self.piece(number)?,
-            };
+            let piece = self.load(number)?;
             let len = (piece.len() - within).min(buffer.len() - done);
             buffer[done..done + len].copy_from_slice(&piece[within..within + len]);
             (offset, done) = (offset + len as u64, done + len);
         }
         Ok(done)
+    }
+
+    /// The piece of this number, which is kept.
+    fn load(&mut self, number: u32) -> Result<&Value> {
+        if self.piece.as_ref().is_none_or(|(last, _)| *last != number) {
+            self.piece = Some((number, self.piece(number)?));
+        }
+        Ok(&self.piece.as_ref().expect("it was just read").1)
     }
 
     fn piece(&self, number: u32) -> Result<Value> {
@@ -580,10 +613,7 @@ impl BufRead for Blob {
             return Ok(&[]);
         }
         let (number, within) = self.head.place(self.position);
-        if self.piece.as_ref().is_none_or(|(last, _)| *last != number) {
-            self.piece = Some((number, self.piece(number).map_err(io::Error::other)?));
-        }
-        Ok(&self.piece.as_ref().expect("it was just read").1[within..])
+        Ok(&self.load(number).map_err(io::Error::other)?[within..])
     }
 
     fn consume(&mut self, bytes: usize) {

@@ -350,9 +350,29 @@ impl<D: Disk> Stream<D> {
         }
     }
 
-    /// Looks for the log that begins with a change, or has it, or else for the one after the current log; from the
-    /// newest one back. It is the last of those that are ahead then.
+    /// Looks for the log that begins with a change, or has it, or else for the one after the current log. It is the last
+    /// of those that are ahead then.
     fn find(&mut self, newest: u64, current: u64, wanted: u64) -> Result<Found<D>> {
+        let is_remembered = !self.ahead.is_empty();
+        let mut found = self.walk(newest, current, wanted);
+        let is_gone = |found: &Result<Found<D>>| match found {
+            Ok(Found::Log((.., head))) => current != 0 && head.first != wanted,
+            Err(error) => error.kind() == ErrorKind::Gone,
+            Ok(Found::Nothing) => false,
+        };
+        if is_remembered && is_gone(&found) {
+            // A log that had no changes may have been removed meanwhile, and those after it name others.
+            self.ahead.clear();
+            found = self.walk(newest, current, wanted);
+        }
+        if is_gone(&found) {
+            self.ahead.clear();
+        }
+        found
+    }
+
+    /// Does that from the last log that is ahead, or from the newest one back.
+    fn walk(&mut self, newest: u64, current: u64, wanted: u64) -> Result<Found<D>> {
         let disk = self.store.disk();
         let mut after = None;
         let mut number = self.ahead.pop().unwrap_or(newest);

@@ -20,7 +20,8 @@ _BUFFER_BYTES = 256 << 10
 
 class BlobWriter(io.RawIOBase):
     """A blob that is being written, as a file. It becomes visible when it is closed, whole, in place of the blob that its key
-    had. A with block that ends with an exception discards it, and so does a writer that is never closed."""
+    had. A with block that ends with an exception discards it, and so does a writer that is never closed. If another file
+    is put around it, such as io.TextIOWrapper, closing that shows the blob, also after an exception: discard() it first."""
 
     def __init__(self, native: _forrest.BlobWriter) -> None:
         super().__init__()
@@ -72,9 +73,14 @@ class _Reader(io.RawIOBase):
 
     def __init__(self, native: _forrest.BlobReader) -> None:
         super().__init__()
-        self._native = native
+        self._native: _forrest.BlobReader | None = native
         self._size = native.size
         self._position = 0
+
+    def close(self) -> None:
+        # The store need not keep the blob any longer.
+        self._native = None
+        super().close()
 
     def readable(self) -> bool:
         return True
@@ -84,6 +90,8 @@ class _Reader(io.RawIOBase):
 
     def readinto(self, buffer: Buffer, /) -> int:
         view = memoryview(buffer).cast("B")
+        if self._native is None:
+            raise ValueError("read of a blob that is closed")
         data = self._native.read_at(self._position, len(view))
         view[: len(data)] = data
         self._position += len(data)

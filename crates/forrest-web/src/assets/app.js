@@ -8,12 +8,14 @@ const LIMIT = 100;
 const POLL_MS = 2000;
 const POINTS = 120;
 
-const view = { keyspace: null, prefix: '', from: null, reverse: false, pages: [null], last: null };
+const view = { keyspace: null, prefix: '', from: null, reverse: false, pages: [null], last: null, turn: 0 };
 
 async function ask(path, query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
   const url = path + '?' + new URLSearchParams(given);
-  const response = await fetch(url, { headers: { authorization: 'Bearer ' + token } });
+  const response = await fetch(url, { headers: { authorization: 'Bearer ' + token } }).catch(() => {
+    throw new Error('The server does not respond.');
+  });
   const json = await response.json();
   if (!response.ok) throw new Error(json.error);
   return json;
@@ -28,7 +30,7 @@ async function guarded(work) {
     await work();
     say('');
   } catch (error) {
-    say(error instanceof TypeError ? 'The server does not answer.' : error.message);
+    say(error.message);
   }
 }
 
@@ -160,7 +162,11 @@ async function pairs() {
   const after = view.pages[view.pages.length - 1];
   const from = after === null ? view.from : null;
   const { keyspace, prefix, reverse } = view;
+  const turn = (view.turn += 1);
+  byId('before').disabled = byId('after').disabled = true;
   const range = await ask('/api/range', { keyspace, prefix, after, from, reverse, limit: LIMIT });
+  // A later request has taken over the table.
+  if (turn !== view.turn) return;
   view.last = range.pairs.length > 0 ? range.pairs[range.pairs.length - 1].key : null;
   byId('pairs').replaceChildren(...range.pairs.map((pair) => {
     const row = document.createElement('tr');
@@ -182,13 +188,19 @@ async function pairs() {
   byId('after').disabled = !range.more;
 }
 
+function expiryOf(ms) {
+  if (ms === null) return '';
+  // Later than JavaScript's dates end.
+  return ms > 8.64e15 ? ', expires' : ', expires ' + new Date(ms).toISOString();
+}
+
 async function one(key) {
   const value = await ask('/api/value', { keyspace: view.keyspace, key });
   show(byId('value-key'), key, false);
   const shown = value.value.length / 2;
   byId('value-about').textContent = count(value.bytes) + ' bytes'
     + (shown < value.bytes ? `, the first ${count(shown)} are shown` : '')
-    + (value.expires_ms === null ? '' : ', expires ' + new Date(value.expires_ms).toISOString());
+    + expiryOf(value.expires_ms);
   show(byId('value-text'), value.value, shown < value.bytes);
   byId('value').hidden = false;
 }
@@ -230,7 +242,9 @@ function draw(card) {
 async function figures() {
   const { of, written_ms, figures } = await ask('/api/figures');
   const time = written_ms ?? Date.now();
-  byId('of').textContent = of === 'writer' ? '(of the process that writes)' : '(of this server)';
+  const age = Math.round((Date.now() - time) / 1000);
+  const old = age > 10 ? `, ${count(age)} s ago` : '';
+  byId('of').textContent = of === 'writer' ? `(of the process that writes${old})` : '(of this server)';
   const now = (name) => figures[name] ?? NaN;
   if (before !== null && time > before.time) {
     const seconds = (time - before.time) / 1000;
@@ -248,7 +262,7 @@ async function figures() {
     const row = document.createElement('tr');
     const [called, value] = ['td', 'td'].map((kind) => document.createElement(kind));
     called.textContent = name;
-    value.textContent = figures[name].toLocaleString('en', { maximumFractionDigits: 6 });
+    value.textContent = (figures[name] ?? NaN).toLocaleString('en', { maximumFractionDigits: 6 });
     value.className = 'number';
     row.append(called, value);
     return row;
@@ -283,7 +297,7 @@ byId('form').addEventListener('submit', (event) => {
   });
 });
 byId('after').addEventListener('click', () => guarded(async () => {
-  view.pages.push(view.last);
+  if (view.last !== null) view.pages.push(view.last);
   await pairs();
 }));
 byId('before').addEventListener('click', () => guarded(async () => {
@@ -292,7 +306,11 @@ byId('before').addEventListener('click', () => guarded(async () => {
 }));
 
 async function poll() {
-  await guarded(figures);
+  try {
+    await figures();
+  } catch (error) {
+    byId('of').textContent = '(' + error.message + ')';
+  }
   setTimeout(poll, POLL_MS);
 }
 

@@ -189,7 +189,9 @@ pub(super) fn through_power_cuts(seeds: Range<u64>) {
             for after in disk.crash_states(2, seed ^ step) {
                 let (reopened, _) = simulated::open_unattended(after, &builder)
                     .unwrap_or_else(|error| panic!("seed {seed}, step {step}: {error}"));
-                let found = content(&self::blobs(&reopened));
+                let reopened_blobs = self::blobs(&reopened);
+                drop(reopened_blobs.writer("new").expect("the disk works"));
+                let found = content(&reopened_blobs);
                 assert!(
                     states[durable..].contains(&found),
                     "seed {seed}, step {step}: no state since {durable}"
@@ -280,7 +282,7 @@ pub(super) fn unfinished_by_age() {
     writer.write_all(&[7; 2_500]).unwrap();
     assert_eq!(blobs.remove_unfinished(Duration::from_secs(3_600)).unwrap(), 0);
     // Another handle of the same opening leaves it alone.
-    db.blobs("blobs").unwrap();
+    drop(db.blobs("blobs").unwrap().writer("elm").unwrap());
     assert_eq!(ids(&db).0.len(), 1);
     assert_eq!(blobs.remove_unfinished(Duration::ZERO).unwrap(), 1);
     let error = writer.write_all(&[7; 2_500]).unwrap_err();
@@ -310,8 +312,11 @@ fn unfinished_blobs_of_an_earlier_opening_are_removed() {
     db.checkpoint(&copy).unwrap();
     drop(writer);
     let copy = Db::open(copy.to_str().unwrap()).unwrap();
+    let copied = copy.blobs("blobs").unwrap();
+    assert_eq!((content(&copied).len(), copied.delete("ash").unwrap()), (1, false));
+    // A copy that is only read keeps what the other store may go on with.
     assert_eq!(ids(&copy).0.len(), 2);
-    assert_eq!(content(&copy.blobs("blobs").unwrap()).len(), 1);
+    drop(copied.writer("ash").unwrap());
     assert_eq!(ids(&copy).0.len(), 1);
 }
 
@@ -337,6 +342,15 @@ fn arguments_that_cannot_be_are_refused() {
     assert!(error.message().contains("\"pairs\" has pairs that are no blobs"), "{error}");
     db.keyspace("later").unwrap().set([0], "forrest blobs 2").unwrap();
     assert_eq!(db.blobs("later").unwrap_err().kind(), ErrorKind::Unsupported);
+    let snapshot = db.snapshot().unwrap();
+    for (name, kind) in [("pairs", ErrorKind::InvalidArgument), ("later", ErrorKind::Unsupported)] {
+        assert_eq!(snapshot.blob(name, "oak").unwrap_err().kind(), kind);
+    }
+    // Looking makes no keyspace one of blobs.
+    let empty = db.keyspace("empty").unwrap();
+    let looked = db.blobs("empty").unwrap();
+    assert!(looked.get("oak").unwrap().is_none() && looked.range(..).next().is_none());
+    assert!(!looked.delete("oak").unwrap() && empty.count(..).unwrap() == 0);
 }
 
 /// Each pair of a blob is removed or changed: what is read then is an error, and no other value.
@@ -360,7 +374,7 @@ pub(super) fn damaged() {
                 None => drop(space.delete(key).unwrap()),
             }
             let read = blobs.get("oak").map_err(|error| error.kind()).and_then(|blob| {
-                let Some(blob) = blob else { return Ok(None) };
+                let Some(mut blob) = blob else { return Ok(None) };
                 let mut buffer = vec![0; 3_000];
                 blob.read_at(0, &mut buffer).map(Some).map_err(|error| error.kind())
             });

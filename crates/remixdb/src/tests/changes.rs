@@ -477,6 +477,28 @@ fn one_that_is_far_back_reads_each_log_once() {
     }
 }
 
+/// A log that has no changes may go while a stream that is before it remembers it: those after it have all.
+#[test]
+fn a_log_without_changes_may_go_meanwhile() {
+    let (disk, options) = (Simulated::new(), kept(Durability::Buffered));
+    let mut opened = Vec::new();
+    for number in 0..3 {
+        let world = World::open(&disk, &options).expect("it opens");
+        world.set_number(number).expect("it works");
+        world.store.sync().expect("it works");
+        opened.push(world.store.log().newest());
+        world.run(&Step::Flush).expect("it works");
+    }
+    let world = World::open(&disk, &options).expect("it opens");
+    let mut follower = stream(&world, 0, Durability::Buffered).expect("it is kept");
+    assert_eq!(follower.next().expect("it reads").expect("it is there").sequence, 1);
+    // History gives way from its oldest log on.
+    let logs = disk.files().into_iter().map(|(name, _)| name).filter(|name| name.kind == Kind::Log);
+    let empty = logs.filter(|name| opened[0] < name.number && name.number < opened[1]);
+    assert!(empty.filter(|name| disk.remove(*name)).count() > 0);
+    assert_eq!(rest(&mut follower).expect("nothing is gone").len(), 2);
+}
+
 /// Changes come at the durability that is asked for, and not before.
 #[test]
 fn changes_come_when_they_are_durable() {
