@@ -17,7 +17,7 @@
 //! | view.rs | `View`: all reads |
 //! | range.rs | `Range`: iterations |
 //! | backup.rs | directories of backups of a store |
-//! | salvage.rs | what is intact of a damaged store; moving a log |
+//! | salvage.rs | what is intact of a damaged store; repairing and removing one; moving a log |
 //! | watch.rs | the progress of long work |
 //! | options.rs | options with named values, and URLs |
 //! | argument.rs | conversion of bytes and ranges of keys |
@@ -70,7 +70,7 @@ mod _forrest {
     #[pymodule_export]
     use crate::rows::{get_rows, put_rows, scan_rows};
     #[pymodule_export]
-    use crate::salvage::{move_log, salvage};
+    use crate::salvage::{destroy, is_store, move_log, repair, salvage};
     #[pymodule_export]
     use crate::snapshot::Snapshot;
     #[pymodule_export]

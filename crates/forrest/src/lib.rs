@@ -44,6 +44,7 @@
 //! | locks.rs, spans.rs | the locks of a store; sets of keys as ranges |
 //! | blobs.rs | [`Blobs`]: values of any length, in pieces |
 //! | asynchronous.rs | [`asynchronous`]: futures that wait for the device |
+//! | repair.rs | [`repair()`]: a damaged store on disk is replaced by what is intact of it |
 //! | db.rs | [`Db`], [`Snapshot`]: opening, and operations on the whole store |
 //! | batch.rs | [`WriteBatch`]: changes that are applied together |
 //! | ingest.rs | [`Ingest`]: many sorted pairs at one instant |
@@ -53,6 +54,7 @@
 //! | backup.rs | [`backups()`], [`restore()`]: directories of many backups of a store |
 //! | encrypted.rs | [`encrypted`]: these for encrypted directories, with the feature `encryption` |
 //! | move_log.rs | [`move_log()`]: the log of a store on disk gets another place |
+//! | destroy.rs | [`is_store()`], [`destroy()`]: whether there is a store on disk, and removing it |
 //! | salvage.rs | [`salvage()`]: what is intact of a damaged store on disk, as a new store |
 //! | view.rs | [`View`]: all reads |
 //! | cursor.rs | [`Range`], [`Entry`], [`Cursor`] |
@@ -80,6 +82,8 @@ mod changes;
 mod checkpoint;
 mod cursor;
 mod db;
+#[cfg(feature = "disk")]
+mod destroy;
 mod draft;
 #[cfg(feature = "encryption")]
 pub mod encrypted;
@@ -92,6 +96,8 @@ mod memory;
 #[cfg(feature = "disk")]
 mod move_log;
 mod reader;
+#[cfg(feature = "disk")]
+mod repair;
 #[cfg(feature = "disk")]
 mod salvage;
 #[cfg(feature = "simulated")]
@@ -118,6 +124,8 @@ pub use builder::{Builder, WriteOptions};
 pub use changes::OptionChanges;
 pub use cursor::{Cursor, Entry, Key, Keys, Range};
 pub use db::{Db, Snapshot};
+#[cfg(feature = "disk")]
+pub use destroy::{destroy, is_store};
 pub use draft::{Draft, DraftRange, RangeCursor};
 #[cfg(feature = "encryption")]
 pub use forrest_engine::EncryptionKey;
@@ -138,6 +146,8 @@ pub use keyspace::Keyspace;
 #[cfg(feature = "disk")]
 pub use move_log::move_log;
 pub use reader::ValueReader;
+#[cfg(feature = "disk")]
+pub use repair::repair;
 #[cfg(feature = "disk")]
 pub use salvage::{Loss, Progress, Salvaged, salvage, salvage_with};
 pub use stream::Changes;

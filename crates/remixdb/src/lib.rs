@@ -111,7 +111,7 @@ mod tests;
 #[cfg(feature = "encryption")]
 pub use backup::rotate_backups_key;
 pub use backup::{Backup, BackupOptions, Keep, Progress, Pruned, backups, prune, restore, verify_backup};
-pub use disk::move_log;
+pub use disk::{destroy, is_store, move_log};
 pub use salvage::{Loss, Salvaged, salvage};
 pub use store::{Keyspace, Store};
 pub use view::{Cursor, Resume, Snapshot, View};

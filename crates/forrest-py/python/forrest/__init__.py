@@ -76,9 +76,12 @@ __all__ = [
     "__version__",
     "backups",
     "codecs",
+    "destroy",
+    "is_store",
     "move_log",
     "open",
     "prune",
+    "repair",
     "restore",
     "salvage",
     "verify_backup",
@@ -343,6 +346,37 @@ def salvage(
     """
     keyspaces, pairs, lost = _forrest.salvage(source, target, progress)
     return Salvaged(keyspaces, pairs, [Loss(*loss) for loss in lost])
+
+
+def repair(path: str | PathLike[str], /) -> Salvaged | None:
+    """Repairs the store on disk in the directory `path`, which must be closed. If all of it verifies, nothing is changed, and
+    the result is None. Otherwise what is intact is salvaged to a new store, which takes the name; the result says what was
+    lost. The old directory is kept as PATH.damaged, for the user to remove. Encrypted stores are not repaired.
+
+    It takes time and space in proportion to the data. A crash leaves the damaged store, or nothing at `path` and the complete
+    copy as PATH.repaired; another call then finishes. It raises BusyError if the store is open; InvalidArgumentError if
+    PATH.damaged exists; otherwise as salvage().
+    """
+    repaired = _forrest.repair(path)
+    if repaired is None:
+        return None
+    keyspaces, pairs, lost = repaired
+    return Salvaged(keyspaces, pairs, [Loss(*loss) for loss in lost])
+
+
+def is_store(path: str | PathLike[str], /) -> bool:
+    """Whether the directory `path` has files of a store on disk, or of backups of one. It opens nothing."""
+    return _forrest.is_store(path)
+
+
+def destroy(path: str | PathLike[str], /) -> None:
+    """Removes the store on disk in the directory `path` with all its data. The directory goes too, unless it has other files.
+
+    The store must be closed, and may be damaged. It raises IoError if there is no store, or a file cannot be removed; BusyError
+    if the store is open, or another process reads it; InvalidArgumentError if its log has a directory of its own, or if there
+    are backups in this one.
+    """
+    _forrest.destroy(path)
 
 
 def move_log(store: str | PathLike[str], to: str | PathLike[str] | None = None, /) -> None:

@@ -10,7 +10,7 @@ from typing_extensions import Buffer, disjoint_base
 
 __version__: Final[str]
 
-__all__ = ["Batch", "BlobReader", "BlobWriter", "Blobs", "Change", "Changes", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "TransactionRange", "View", "__version__", "backups", "get_rows", "move_log", "prune", "put_rows", "restore", "salvage", "scan_rows", "verify_backup"]
+__all__ = ["Batch", "BlobReader", "BlobWriter", "Blobs", "Change", "Changes", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "TransactionRange", "View", "__version__", "backups", "destroy", "get_rows", "is_store", "move_log", "prune", "put_rows", "repair", "restore", "salvage", "scan_rows", "verify_backup"]
 
 _Made = tuple[int, int, int, int, int, str | None]
 _T = TypeVar("_T")
@@ -381,6 +381,11 @@ def prune(
     directory: str | PathLike[str], newest: int | None, since: int | None, /
 ) -> tuple[list[int], int]: ...
 def move_log(store: str | PathLike[str], to: str | PathLike[str] | None, /) -> None: ...
+def is_store(path: str | PathLike[str], /) -> bool: ...
+def destroy(path: str | PathLike[str], /) -> None: ...
+def repair(
+    path: str | PathLike[str], /
+) -> tuple[int, int, list[tuple[str, bytes, bytes | None, str, str]]] | None: ...
 def salvage(
     source: str | PathLike[str],
     target: str | PathLike[str],

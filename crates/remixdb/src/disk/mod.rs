@@ -16,6 +16,7 @@ pub(crate) mod keys;
 mod logs;
 mod moving;
 mod real;
+mod removing;
 mod sealed;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
@@ -31,6 +32,7 @@ pub use keys::Cipher;
 pub(crate) use keys::TAG;
 pub use moving::move_log;
 pub use real::Real;
+pub use removing::{destroy, is_store};
 pub use sealed::{Sealed, SealedFile};
 pub use unfinished::Unfinished;
 pub(crate) use unfinished::check_apart;

@@ -4,7 +4,8 @@
 //! substitute another directory, and a store whose directory is renamed goes on. Files belong to their owner
 //! alone, links are not followed, and only regular files are opened. While a `Real` lives it holds a lock
 //! (`flock`) on the file `LOCK` in the directory, so that no two processes, and no two handles of one, have a
-//! store open at the same time. `LOCK` is empty, so it has no format version, and it is never removed.
+//! store open at the same time. `LOCK` is empty, so it has no format version, and it is removed only
+//! with the directory (removing.rs).
 //!
 //! A sync is the strongest that the system has: `fdatasync`, and on Apple's systems `F_FULLFSYNC`, because
 //! `fsync` there leaves data in the cache of the device.
@@ -44,7 +45,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The file that is locked while the store is open.
-const LOCK: &str = "LOCK";
+pub(super) const LOCK: &str = "LOCK";
 
 /// The directory of a store, open and locked.
 #[derive(Debug)]
@@ -433,7 +434,7 @@ fn check_backups(path: &Path, directory: BorrowedFd<'_>) -> Result<bool> {
     }
 }
 
-fn no_store(path: &Path) -> Error {
+pub(super) fn no_store(path: &Path) -> Error {
     Error::new(ErrorKind::Io, format!("there is no store at {}", path.display()))
 }
 
