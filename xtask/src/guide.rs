@@ -31,6 +31,8 @@ const DIRECTORY: &str = "docs/guides";
 pub(crate) const GO: &str = "docs/guides/go.md";
 /// The guide that the step `kafka` follows, because not every machine has Java and Maven.
 pub(crate) const KAFKA: &str = "docs/guides/kafka.md";
+/// The guide that the step `leveldb` follows.
+pub(crate) const LEVELDB: &str = "docs/guides/leveldb.md";
 /// The guide that the step `node` follows, because not every machine has Node.
 pub(crate) const NODE: &str = "docs/guides/node.md";
 /// That of the step `raft`, which builds the example.
@@ -38,7 +40,7 @@ pub(crate) const RAFT: &str = "docs/guides/raft.md";
 /// That of the step `redis`, because not every machine has Redis's clients.
 pub(crate) const REDIS: &str = "docs/guides/redis.md";
 /// The guides that steps of their own follow.
-const OF_OTHER_STEPS: [&str; 5] = [GO, KAFKA, NODE, RAFT, REDIS];
+const OF_OTHER_STEPS: [&str; 6] = [GO, KAFKA, LEVELDB, NODE, RAFT, REDIS];
 
 /// A part of a guide that is in a block.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! bin/                     forrest, kvbench
-//! include/                 forrest.h, remixdb.h, llds/forrest.h
-//! lib/                     libforrest.so.VERSION, the names that lead to it, libforrest.a; libremixdb likewise
-//! lib/pkgconfig/           forrest.pc, remixdb.pc, llds.pc, which find their prefix by where they lie
+//! include/                 forrest.h, remixdb.h, llds/forrest.h, forrest-leveldb/leveldb/c.h
+//! lib/                     libforrest.so.VERSION, the names that lead to it, libforrest.a; the others likewise
+//! lib/pkgconfig/           forrest.pc, forrest-leveldb.pc, remixdb.pc, llds.pc, which find their prefix by where they lie
 //! lib/cmake/Forrest/       the targets Forrest::forrest and others for CMake, likewise
 //! share/man/man1/          a page for each command and for each of its commands
 //! share/                   completions for bash, zsh and fish
@@ -64,6 +64,17 @@ const LIBRARIES: &[Library] = &[
                 example: required::EXAMPLE_LLDS,
             },
         ],
+    },
+    Library {
+        package: "forrest-leveldb",
+        name: "forrest_leveldb",
+        configs: &[Config {
+            name: "forrest-leveldb",
+            about: "the functions of LevelDB over Forrest's stores on disk",
+            // LevelDB itself may be installed below the same prefix.
+            headers: "/forrest-leveldb",
+            example: required::EXAMPLE_LEVELDB,
+        }],
     },
     Library {
         package: "remixdb-c",
@@ -375,7 +386,7 @@ fn control(tree: &Path, glibc: &str) -> Result<String, String> {
     Ok(format!(
         "Package: forrest\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: the Forrest developers\n\
          Installed-Size: {kib}\nDepends: libc6 (>= {glibc}), libgcc-s1\nSection: database\nPriority: optional\n\
-         Description: {ABOUT}\n The command forrest, its benchmark kvbench, libforrest and libremixdb for C with their headers.\n"
+         Description: {ABOUT}\n The command forrest, its benchmark kvbench, libforrest, libforrest_leveldb and libremixdb for C with their headers.\n"
     ))
 }
 

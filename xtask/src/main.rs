@@ -21,6 +21,7 @@ mod histories;
 mod install;
 mod instructions;
 mod kafka;
+mod leveldb;
 mod models;
 mod msrv;
 mod mutants;

@@ -5,7 +5,8 @@ use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
 
 /// The libraries, each with all that it depends on.
-const LIBRARIES: &[&str] = &["forrest-db", "forrest-c", "remixdb-c", "forrest-py", "forrest-jni"];
+const LIBRARIES: &[&str] =
+    &["forrest-db", "forrest-c", "forrest-leveldb", "remixdb-c", "forrest-py", "forrest-jni"];
 
 /// The step.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {

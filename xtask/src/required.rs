@@ -35,8 +35,9 @@ pub(crate) const LLDS_FORREST: &str = "crates/forrest/tests/it/llds.rs";
 /// Every call of the C library, in C.
 pub(crate) const API_C: &str = "crates/forrest-c/tests/c/api.c";
 /// Programs in C, which are built against the installed libraries.
-pub(crate) const EXAMPLES_C: &[&str] = &[EXAMPLE_C, EXAMPLE_LLDS, EXAMPLE_REMIXDB];
+pub(crate) const EXAMPLES_C: &[&str] = &[EXAMPLE_C, EXAMPLE_LEVELDB, EXAMPLE_LLDS, EXAMPLE_REMIXDB];
 pub(crate) const EXAMPLE_C: &str = "crates/forrest-c/examples/first.c";
+pub(crate) const EXAMPLE_LEVELDB: &str = "crates/forrest-leveldb/examples/first.c";
 pub(crate) const EXAMPLE_LLDS: &str = "crates/forrest-c/examples/llds.c";
 /// A project of CMake, which is built against them as well, and the files by which CMake finds them.
 pub(crate) const EXAMPLE_CMAKE: &str = "crates/forrest-c/examples/cmake";
@@ -57,6 +58,7 @@ pub(crate) const PYTHON: &[&str] = &[
     "crates/forrest-py/tests/test_docs.py",
     "crates/forrest-py/tests/test_fork.py",
     "crates/forrest-py/tests/test_model.py",
+    "crates/forrest-py/tests/test_plyvel.py",
     "crates/forrest-py/tests/test_processes.py",
     "crates/forrest-py/tests/test_threads.py",
     "crates/forrest-py/tests/test_typed.py",
@@ -83,6 +85,12 @@ pub(crate) const JAVA: &[&str] = &[
     "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/ForrestSessionStoreTest.java",
     "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/ForrestWindowStoreTest.java",
     "java/kafka/src/test/java/forrest/kafka/StateStoreTest.java",
+];
+/// The library with LevelDB's functions: every call of it, and misuse, in C; and what has plyvel's interface.
+pub(crate) const LEVELDB: &[&str] = &[
+    "crates/forrest-leveldb/tests/c/all.c",
+    "crates/forrest-leveldb/tests/c/misuse.c",
+    "crates/forrest-py/python/forrest/plyvel.py",
 ];
 /// Random operations against a model, on the index and on the library: what `portable` runs beside unit tests.
 pub(crate) const MODELS: &[&str] =
@@ -158,10 +166,23 @@ mod tests {
             PROCESS_CONFIG,
             DEBUG_CONFIG,
         ];
-        let lists =
-            [&files, &CMAKE[..], MODELS, MODULE, PYTHON, GO, NODE, JAVA, RAFT, REDIS, EXAMPLES_C, GUIDES_C]
-                .into_iter()
-                .flatten();
+        let lists = [
+            &files,
+            &CMAKE[..],
+            MODELS,
+            MODULE,
+            PYTHON,
+            GO,
+            NODE,
+            JAVA,
+            LEVELDB,
+            RAFT,
+            REDIS,
+            EXAMPLES_C,
+            GUIDES_C,
+        ]
+        .into_iter()
+        .flatten();
         for path in lists.chain(LOOM.iter().map(|loom| &loom.file)) {
             assert_eq!(demand(&workspace, path), Ok(()));
         }

@@ -7,7 +7,7 @@ use crate::foreign::{TESTS, with_foreign};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{
-    Failure, docs, engine, go, histories, install, instructions, kafka, models, msrv, mutants, node,
+    Failure, docs, engine, go, histories, install, instructions, kafka, leveldb, models, msrv, mutants, node,
     packages, page, portable, python, races, raft, redis, required, setup, soak, tidy, vm,
 };
 
@@ -45,6 +45,11 @@ const STEPS: &[Step] = &[
         name: "kafka",
         does: "the Java packages: their tests, Kafka's tests of state stores, the guide",
         run: kafka::step,
+    },
+    Step {
+        name: "leveldb",
+        does: "LevelDB's own test of its C functions, plyvel's tests, the guide",
+        run: leveldb::step,
     },
     Step { name: "loom", does: "models of the lock-free protocols", run: models::loom },
     Step {
@@ -169,10 +174,10 @@ fn cross(workspace: &Workspace) -> Verdict {
     for triple in TARGETS.iter().filter(|triple| **triple != host) {
         match setup::target(workspace, triple) {
             Ok(()) => {
-                let packages =
-                    ["--package", "forrest-cli", "--package", "forrest-c", "--package", "remixdb-c"];
+                let packages = ["forrest-cli", "forrest-c", "forrest-leveldb", "remixdb-c"]
+                    .map(|name| ["--package", name]);
                 let mut command = workspace.cargo(&["check", "--locked", "--target", triple]);
-                workspace::run(command.args(packages))?;
+                workspace::run(command.args(packages.as_flattened()))?;
             }
             Err(why) => {
                 println!("skipped {triple}: {why}");
