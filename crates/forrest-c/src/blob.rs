@@ -57,7 +57,8 @@ fn of_stream(error: io::Error) -> Failure {
 /// the writer with `forrest_blob_writer_destroy`, also after it was finished.
 ///
 /// `FORREST_INVALID_ARGUMENT` if the keyspace has pairs that are no blobs, if `db` is a snapshot, or for another
-/// `piece_bytes`; `FORREST_LIMIT` if the key is too long; `FORREST_UNSUPPORTED` in the kernel; `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`.
+/// `piece_bytes`; `FORREST_LIMIT` if the key is too long; `FORREST_UNSUPPORTED` in the kernel; `FORREST_OUT_OF_SPACE`,
+/// `FORREST_IO`, `FORREST_STOPPED`.
 ///
 /// # Safety
 /// - `key` is null or has `key_bytes` readable bytes.
@@ -84,9 +85,9 @@ pub unsafe extern "C" fn forrest_blob_begin(
 
 /// Writes the next bytes of a blob. After an error the blob is discarded.
 ///
-/// `FORREST_UNSUPPORTED` in a store that was opened to be read; `FORREST_CONDITION_FAILED` if another program has removed
-/// the blob as unfinished; `FORREST_INVALID_ARGUMENT` if it
-/// was finished or discarded; `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`, `FORREST_BUSY`.
+/// `FORREST_UNSUPPORTED` in a store that was opened to be read; `FORREST_CONDITION_FAILED` if another program has
+/// removed the blob as unfinished; `FORREST_INVALID_ARGUMENT` if it was finished or discarded; `FORREST_OUT_OF_SPACE`,
+/// `FORREST_IO`, `FORREST_STOPPED`, `FORREST_BUSY`.
 ///
 /// # Safety
 /// - `bytes` is null or has `count` readable bytes.

@@ -350,8 +350,8 @@ impl<D: Disk> Stream<D> {
         }
     }
 
-    /// Looks for the log that begins with a change, or has it, or else for the one after the current log. It is the last
-    /// of those that are ahead then.
+    /// Looks for the log that begins with a change, or has it, or else for the one after the current log. It is the
+    /// last of those that are ahead then.
     fn find(&mut self, newest: u64, current: u64, wanted: u64) -> Result<Found<D>> {
         let is_remembered = !self.ahead.is_empty();
         let mut found = self.walk(newest, current, wanted);
