@@ -2014,8 +2014,8 @@ int32_t forrest_ingest_destroy(forrest_ingest *ingest);
  * the writer with `forrest_blob_writer_destroy`, also after it was finished.
  *
  * `FORREST_INVALID_ARGUMENT` if the keyspace has pairs that are no blobs, if `db` is a snapshot, or for another
- * `piece_bytes`; `FORREST_LIMIT` if the key is too long; `FORREST_UNSUPPORTED` in the kernel and in a store that was
- * opened to be read; `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`.
+ * `piece_bytes`; `FORREST_LIMIT` if the key is too long; `FORREST_UNSUPPORTED` in the kernel; `FORREST_OUT_OF_SPACE`,
+ * `FORREST_IO`, `FORREST_STOPPED`.
  *
  * # Safety
  * - `key` is null or has `key_bytes` readable bytes.
@@ -2030,8 +2030,9 @@ int32_t forrest_blob_begin(forrest_db *db,
 /**
  * Writes the next bytes of a blob. After an error the blob is discarded.
  *
- * `FORREST_CONDITION_FAILED` if another program has removed the blob as unfinished; `FORREST_INVALID_ARGUMENT` if it
- * was finished or discarded; `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`, `FORREST_BUSY`.
+ * `FORREST_UNSUPPORTED` in a store that was opened to be read; `FORREST_CONDITION_FAILED` if another program has
+ * removed the blob as unfinished; `FORREST_INVALID_ARGUMENT` if it was finished or discarded; `FORREST_OUT_OF_SPACE`,
+ * `FORREST_IO`, `FORREST_STOPPED`, `FORREST_BUSY`.
  *
  * # Safety
  * - `bytes` is null or has `count` readable bytes.
