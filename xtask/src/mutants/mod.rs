@@ -64,7 +64,7 @@ const SUBJECTS: &[Subject] = &[
 const FOLDER: &str = "tests/mutants";
 
 pub(crate) const DOES: &str =
-    "mistakes in the engine on disk, in transactions and in blobs, each of which its gate must catch";
+    "mistakes in the store, in transactions and in blobs, each of which its gate must catch";
 
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
