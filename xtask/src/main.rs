@@ -135,7 +135,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: node::NAME,
         arguments: "[--here] [DIR]",
-        does: "the npm package forrest-level with addons for Linux, tested; --here: for this machine only",
+        does: "the npm package forrest-level, tested; --here: for this machine only",
         run: node::run,
     },
     Command {
