@@ -743,6 +743,7 @@ func (h *handle) stats() (Stats, error) {
 		TablePlainBytes:           uint64(c.table_plain_bytes),
 		ValueLogBytes:             uint64(c.value_log_bytes),
 		ValueLogLiveBytes:         uint64(c.value_log_live_bytes),
+		Expiring:                  uint64(c.expiring),
 	}, nil
 }
 

@@ -36,6 +36,8 @@ type Stats struct {
 	// ValueLogBytes of the logs that are kept for large values in them, and what live values have of that, about.
 	ValueLogBytes     uint64
 	ValueLogLiveBytes uint64
+	// Values that expire, about: those in tables, and one for each memtable that has some. 0 if there are none.
+	Expiring uint64
 }
 
 // Capabilities is what a store's home can do. A call that needs another capability fails with [ErrUnsupported].

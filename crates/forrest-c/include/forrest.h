@@ -851,6 +851,10 @@ typedef struct {
    * Of these, bytes of values that were not replaced or deleted, about.
    */
   uint64_t value_log_live_bytes;
+  /**
+   * Values that expire, about: those in tables, and one for each memtable that has some. 0 if there are none.
+   */
+  uint64_t expiring;
 } forrest_stats;
 
 /**

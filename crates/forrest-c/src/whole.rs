@@ -233,6 +233,8 @@ pub struct Stats {
     pub value_log_bytes: u64,
     /// Of these, bytes of values that were not replaced or deleted, about.
     pub value_log_live_bytes: u64,
+    /// Values that expire, about: those in tables, and one for each memtable that has some. 0 if there are none.
+    pub expiring: u64,
 }
 
 /// Returns the statistics of a store. `stats_bytes` is `sizeof(forrest_stats)`. Fields that the program was
@@ -267,6 +269,7 @@ pub unsafe extern "C" fn forrest_get_stats(db: *const Db, stats: *mut Stats, sta
             table_plain_bytes: found.table_plain_bytes,
             value_log_bytes: found.value_log_bytes,
             value_log_live_bytes: found.value_log_live_bytes,
+            expiring: found.expiring,
         });
         Ok(FORREST_OK)
     })
