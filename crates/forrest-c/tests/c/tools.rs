@@ -117,3 +117,46 @@ pub(crate) fn run(command: &mut Command) -> String {
     assert!(status.success(), "{told}: {status}\n{stdout}\n{stderr}");
     stdout.into_owned()
 }
+
+/// The functions with a prefix that headers declare, sorted.
+pub(crate) fn declared(headers: &str, prefix: &str) -> Vec<String> {
+    let lines = headers.lines().filter(|line| !line.starts_with([' ', '#', '/']));
+    let mut declared: Vec<String> = lines
+        .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
+        .filter(|name| name.starts_with(prefix))
+        .map(str::to_owned)
+        .collect();
+    declared.sort_unstable();
+    declared
+}
+
+/// The symbols that the shared library exports, sorted; `None` where they cannot be listed.
+pub(crate) fn exported() -> Option<Vec<String>> {
+    if !cfg!(target_os = "linux") {
+        println!("skipped: symbols are listed for Linux");
+        return None;
+    }
+    if !succeeds(Command::new("nm").arg("--version")) {
+        println!("skipped: there is no nm");
+        return None;
+    }
+    let listed = run(Command::new("nm").args(["-D", "--defined-only"]).arg(libraries().join(shared_name())));
+    let mut symbols: Vec<String> =
+        listed.lines().filter_map(|line| line.split_whitespace().nth(2)).map(str::to_owned).collect();
+    symbols.sort_unstable();
+    Some(symbols)
+}
+
+/// Demands that the shared library has its name in it.
+pub(crate) fn demand_soname() {
+    if !cfg!(target_os = "linux") {
+        println!("skipped: the name is that of Linux");
+        return;
+    }
+    if !succeeds(Command::new("readelf").arg("--version")) {
+        println!("skipped: there is no readelf");
+        return;
+    }
+    let shown = run(Command::new("readelf").arg("-d").arg(libraries().join(shared_name())));
+    assert!(shown.contains(&format!("soname: [{}]", soname())), "{shown}");
+}

@@ -7,7 +7,7 @@ mod tools;
 
 use std::path::Path;
 use std::process::Command;
-use tools::{Language, compare, libraries, loaded, own, run, shared_name, soname, succeeds};
+use tools::{Language, compare, demand_soname, exported, libraries, loaded, own, run, succeeds};
 
 /// The library under test.
 const LIBRARY: &str = "forrest_leveldb";
@@ -36,15 +36,7 @@ fn the_header_is_what_the_code_makes() {
 /// The functions that the header declares, sorted.
 fn declared() -> Vec<String> {
     let header = std::fs::read_to_string(own(HEADER)).expect("the header is there");
-    let lines =
-        header.lines().filter(|line| !line.starts_with([' ', '#', '/']) && !line.starts_with("typedef"));
-    let mut declared: Vec<String> = lines
-        .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
-        .filter(|name| name.starts_with("leveldb_"))
-        .map(str::to_owned)
-        .collect();
-    declared.sort_unstable();
-    declared
+    tools::declared(&header, "leveldb_")
 }
 
 #[test]
@@ -71,21 +63,9 @@ fn each_function_is_declared_called_and_documented() {
 
 #[test]
 fn the_library_exports_what_the_header_declares() {
-    if !cfg!(target_os = "linux") {
-        println!("skipped: symbols are listed for Linux");
-        return;
-    }
-    if !succeeds(Command::new("nm").arg("--version")) || !succeeds(Command::new("readelf").arg("--version")) {
-        println!("skipped: there is no nm, or no readelf");
-        return;
-    }
-    let library = libraries().join(shared_name());
-    let listed = run(Command::new("nm").args(["-D", "--defined-only"]).arg(&library));
-    let mut symbols: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
-    symbols.sort_unstable();
+    demand_soname();
+    let Some(symbols) = exported() else { return };
     assert_eq!(declared(), symbols);
-    let shown = run(Command::new("readelf").arg("-d").arg(&library));
-    assert!(shown.contains(&format!("soname: [{}]", soname())), "{shown}");
 }
 
 #[test]
