@@ -6,33 +6,28 @@
 //! into the target directory, and are never part of this repository.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::files::{empty, write};
 use crate::install::{self, Extent};
 use crate::python::{self, Environment};
+use crate::sources::{self, Source};
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{guide, required, setup};
-
-/// The sources of something else.
-struct Source {
-    url: &'static str,
-    sha256: &'static str,
-    /// The directory in the archive.
-    directory: &'static str,
-}
 
 const LEVELDB: Source = Source {
     url: "https://deb.debian.org/debian/pool/main/l/leveldb/leveldb_1.23.orig.tar.gz",
     sha256: "9a37f8a6174f09bd622bc723b55881dc541cd50747cbd08831c2a82d620f6d76",
     directory: "leveldb-1.23",
+    part: "",
 };
 const PLYVEL: Source = Source {
     url: "https://files.pythonhosted.org/packages/4b/b0/\
           23f0cc21c943355fc5d49f1933e97812269d7a865daef5b9758b62902d46/plyvel-1.5.1.tar.gz",
     sha256: "3caf6009e4fc24fbf8712d3f5ef3da7e56495c26a488df2161218fc34e46019c",
     directory: "plyvel-1.5.1",
+    part: "",
 };
 /// Tests of plyvel that do not run, with the reason.
 const PLYVEL_LEFT_OUT: &[(&str, &str)] = &[
@@ -66,7 +61,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     guide::follow(workspace, guide::LEVELDB, &directory.join("home"), &prefix)?;
 
     let mut skipped = Vec::new();
-    match fetch(workspace, &LEVELDB, &directory) {
+    match sources::unpacked(workspace, &LEVELDB, &directory)? {
         Ok(tree) => own_test(workspace, &tree, &directory, &prefix)?,
         Err(why) => skipped.push(why),
     }
@@ -77,29 +72,6 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         return Ok(Outcome::Passed);
     }
     Ok(Outcome::Skipped(format!("all passed but {}", skipped.join("; "))))
-}
-
-/// Provides sources. Fails if they cannot be fetched, or if they are others than expected.
-fn fetch(workspace: &Workspace, source: &Source, directory: &Path) -> Result<PathBuf, String> {
-    let (_, name) = source.url.rsplit_once('/').ok_or("the address has no name")?;
-    let (archive, tree) = (directory.join(name), directory.join(source.directory));
-    let sum = |archive: &Path| -> Result<bool, String> {
-        let (text, status) = workspace::capture(workspace.command("sha256sum").arg(archive))?;
-        Ok(status.success() && text.starts_with(source.sha256))
-    };
-    if !archive.exists() || !sum(&archive)? {
-        let mut curl = workspace.command("curl");
-        curl.args(["-fsSL", "--max-time", "120", "-o"]).arg(&archive).arg(source.url);
-        workspace::run(&mut curl).map_err(|why| format!("{name}, which cannot be fetched: {why}"))?;
-        if !sum(&archive)? {
-            return Err(format!("{name}, whose checksum is not {}", source.sha256));
-        }
-    }
-    if tree.exists() {
-        fs::remove_dir_all(&tree).map_err(|error| format!("{}: {error}", tree.display()))?;
-    }
-    workspace::run(workspace.command("tar").arg("-xzf").arg(&archive).arg("-C").arg(directory))?;
-    Ok(tree)
 }
 
 /// Compiles LevelDB's test of its C functions with each header, and runs it.
@@ -134,7 +106,7 @@ fn plyvel(workspace: &Workspace, directory: &Path) -> Result<Option<String>, Str
         Ok(environment) => environment,
         Err(why) => return Ok(Some(why)),
     };
-    let tree = match fetch(workspace, &PLYVEL, directory) {
+    let tree = match sources::unpacked(workspace, &PLYVEL, directory)? {
         Ok(tree) => tree,
         Err(why) => return Ok(Some(why)),
     };
@@ -178,7 +150,7 @@ mod tests {
 
     #[test]
     fn sources_are_pinned() {
-        for Source { url, sha256, directory } in [LEVELDB, PLYVEL] {
+        for Source { url, sha256, directory, .. } in [LEVELDB, PLYVEL] {
             let (name, version) = directory.rsplit_once('-').expect("a name and a version");
             assert!(url.contains(name) && url.contains(version) && url.starts_with("https://"), "{url}");
             assert!(sha256.len() == 64 && sha256.bytes().all(|digit| digit.is_ascii_hexdigit()), "{sha256}");

@@ -15,7 +15,7 @@ use std::process::Command;
 use crate::python::Environment;
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, files, guide, required, setup};
+use crate::{Failure, files, guide, required, setup, sources};
 
 pub(crate) const NAME: &str = "node";
 /// What the step does.
@@ -133,7 +133,7 @@ fn make_here(workspace: &Workspace, directory: &Path) -> Result<(), String> {
 fn make(workspace: &Workspace, directory: &Path) -> Result<(), String> {
     usable(workspace)?;
     setup::python(workspace)?;
-    let tools = Environment::make(workspace, "wheels-tools", "wheels.txt", "")?;
+    let tools = Environment::make(workspace, "wheels-tools", "crates/forrest-py/wheels.txt", "")?;
     let mut addons = Vec::new();
     for platform in PLATFORMS {
         let addon = cross(workspace, &tools, platform)?;
@@ -367,10 +367,7 @@ fn emulator(workspace: &Workspace, platform: &Platform) -> Result<String, String
         files::empty(&directory)?;
         workspace::run(npm(workspace, &directory).args(["pack", "--silent", NODE_ARM64]))?;
         let archive = format!("{}.tgz", NODE_ARM64.replace('@', "-"));
-        let (sum, _) = workspace::capture(workspace.command("sha256sum").arg(directory.join(&archive)))?;
-        if !sum.starts_with(NODE_ARM64_SHA256) {
-            return Err(format!("{archive} has another checksum than {NODE_ARM64_SHA256}: {sum}"));
-        }
+        sources::demand(workspace, &directory.join(&archive), NODE_ARM64_SHA256)?;
         workspace::run(workspace.command("tar").current_dir(&directory).args(["-xzf", &archive]))?;
     }
     // All instruction sets, and a limit of addresses, as in the step portable.

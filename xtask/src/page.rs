@@ -6,12 +6,12 @@
 //! - The page that `forrest web` serves of a store whose keys and values are markup: the document must have them, as
 //!   text.
 
+use crate::served::Served;
 use crate::setup;
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 /// The elements that are counted, in the page and in the browser's document.
 const ELEMENTS: &[&str] = &["<svg ", "<rect ", "<circle ", "<path ", "<figcaption>", "<td", "<details>"];
@@ -120,20 +120,8 @@ impl Browser<'_> {
     }
 }
 
-/// A server, which ends with this.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // If it has ended, there is nothing to end.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
 /// Looks at the page of a store.
 fn served(browser: &Browser<'_>) -> Result<(), String> {
-    let message = |error: std::io::Error| error.to_string();
     let workspace = browser.workspace;
     workspace::run(&mut workspace.cargo(&["build", "--quiet", "--locked", "--package", "forrest-cli"]))?;
     let forrest = workspace.target.join("debug/forrest");
@@ -144,12 +132,8 @@ fn served(browser: &Browser<'_>) -> Result<(), String> {
         workspace::run(&mut set)?;
     }
     let mut serve = Command::new(&forrest);
-    serve.args(["--quiet", "web"]).arg(&store).stdout(Stdio::piped());
-    let mut server = Server(serve.spawn().map_err(message)?);
-    let mut url = String::new();
-    let output = server.0.stdout.take().expect("it is piped");
-    BufReader::new(output).read_line(&mut url).map_err(message)?;
-    let url = url.trim();
+    let server = Served::start(serve.args(["--quiet", "web"]).arg(&store))?;
+    let url = &*server.line;
     let built = browser.document(url)?;
     for needed in SHOWN {
         if !built.contains(needed) {

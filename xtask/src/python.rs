@@ -60,7 +60,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
 /// The tests, called by pytest in the directory of the package.
 pub(crate) const PYTEST: &[&str] = &["-X", "faulthandler", "-m", "pytest", "-q", "-p", "no:cacheprovider"];
 /// What the tests are run with.
-pub(crate) const TESTS: &str = "tests/requirements.txt";
+pub(crate) const TESTS: &str = "crates/forrest-py/tests/requirements.txt";
 
 impl<'w> Environment<'w> {
     /// The environment that runs the tests.
@@ -68,7 +68,8 @@ impl<'w> Environment<'w> {
         Environment::make(workspace, "python", TESTS, build)
     }
 
-    /// Creates an environment in a directory with the packages of a list, unless it already exists with these.
+    /// Creates an environment in a directory with the packages of a list, which has all that they need, unless it
+    /// already exists with these.
     pub(crate) fn make(
         workspace: &'w Workspace,
         directory: &str,
@@ -78,7 +79,7 @@ impl<'w> Environment<'w> {
         let directory = workspace.target.join(directory);
         let (bin, wheels) = (directory.join("environment/bin"), directory.join("wheels"));
         let environment = Environment { workspace, bin, wheels, build };
-        let list = workspace.root.join(PACKAGE).join(list);
+        let list = workspace.root.join(list);
         environment.fill(&directory, &list).map_err(|why| format!("{}: {why}", directory.display()))?;
         Ok(environment)
     }
@@ -94,13 +95,15 @@ impl<'w> Environment<'w> {
         workspace::run(python.args(["-m", "venv"]).arg(directory.join("environment")))?;
         let mut download = self.workspace.command(self.bin.join("pip"));
         download
-            .args(["download", "--quiet", "--require-hashes", "-d"])
+            .args(["download", "--quiet", "--no-deps", "--require-hashes", "-d"])
             .arg(&self.wheels)
             .arg("-r")
             .arg(list);
         workspace::run(&mut download)?;
         let mut install = self.call("pip");
-        workspace::run(install.args(["install", "--quiet", "--require-hashes", "-r"]).arg(list))?;
+        workspace::run(
+            install.args(["install", "--quiet", "--no-deps", "--require-hashes", "-r"]).arg(list),
+        )?;
         files::write(&made, &wanted)
     }
 

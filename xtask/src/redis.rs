@@ -6,18 +6,23 @@
 //! silently. Then redis-benchmark and redis-py run by their defaults, and the guide is followed.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
+use crate::python::Environment;
+use crate::served::Served;
+use crate::sources::{self, Source};
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{files, guide, required, setup};
 
-/// The source package, its checksum, and the directory in it.
-const SOURCE: &str = "http://deb.debian.org/debian/pool/main/v/valkey/valkey_8.1.1+dfsg1.orig.tar.xz";
-const SHA256: &str = "d9bbd82eecb82f359e649a0007ad3dc1b47cc15afa626348ca86b73c4ae2c7ee";
-const DIRECTORY: &str = "valkey-8.1.1";
+/// Debian's source package.
+const VALKEY: Source = Source {
+    url: "http://deb.debian.org/debian/pool/main/v/valkey/valkey_8.1.1+dfsg1.orig.tar.xz",
+    sha256: "d9bbd82eecb82f359e649a0007ad3dc1b47cc15afa626348ca86b73c4ae2c7ee",
+    directory: "valkey-8.1.1",
+    part: "tests",
+};
 /// The units.
 const UNITS: [&str; 8] = [
     "unit/type/string",
@@ -44,20 +49,19 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         return Ok(Outcome::Skipped(why));
     }
     let place = workspace.target.join("redis");
-    files::parent(&place.join("archive"))?;
     let tests = match fetched(workspace, &place)? {
         Ok(tests) => tests,
         Err(why) => return Ok(Outcome::Skipped(why)),
     };
     workspace::run(&mut workspace.cargo(&["build", "--locked", "--package", "forrest-cli"]))?;
-    let server = Server::start(workspace)?;
-    suite(workspace, &tests, server.port)?;
+    let (server, port) = serve(workspace)?;
+    suite(workspace, &tests, port)?;
 
     let mut skipped = Vec::new();
     match setup::programs(workspace, &[("redis-cli", "redis-tools")]) {
         Err(why) => skipped.push(why),
         Ok(()) => {
-            let port = server.port.to_string();
+            let port = port.to_string();
             let mut benchmark = workspace.command("redis-benchmark");
             workspace::run(benchmark.args(["-p", &port, "-n", REQUESTS, "-q"]).stdout(Stdio::null()))?;
             let bin = workspace.target.join("redis/prefix/bin");
@@ -66,7 +70,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
             guide::follow(workspace, guide::REDIS, &place.join("home"), &place.join("prefix"))?;
         }
     }
-    if let Err(why) = python(workspace, &place, server.port)? {
+    if let Err(why) = python(workspace, port)? {
         skipped.push(why);
     }
     drop(server);
@@ -76,63 +80,22 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     Ok(Outcome::Skipped(format!("all passed but {}", skipped.join("; "))))
 }
 
-/// A server on a store in memory, which ends with this.
-struct Server {
-    process: Child,
-    port: u16,
-}
-
-impl Server {
-    fn start(workspace: &Workspace) -> Result<Server, String> {
-        let program = workspace.target.join("debug/forrest");
-        let mut command = workspace.command(&program);
-        command.args(["--db", "memory:", "serve", "--listen", "127.0.0.1:0", "--debug-commands"]);
-        let process = command.stdout(Stdio::piped()).spawn();
-        let mut process = process.map_err(|error| format!("{}: {error}", program.display()))?;
-        let mut line = String::new();
-        if let Some(out) = process.stdout.take() {
-            BufReader::new(out).read_line(&mut line).map_err(|error| error.to_string())?;
-        }
-        let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
-        match port {
-            Some(port) => Ok(Server { process, port }),
-            None => {
-                let _ = process.kill();
-                Err(format!("forrest serve printed {line:?}, not its address"))
-            }
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+/// A server on a store in memory, and its port.
+fn serve(workspace: &Workspace) -> Result<(Served, u16), String> {
+    let mut command = workspace.command(workspace.target.join("debug/forrest"));
+    command.args(["--db", "memory:", "serve", "--listen", "127.0.0.1:0", "--debug-commands"]);
+    let server = Served::start(&mut command)?;
+    let port = server.line.rsplit(':').next().and_then(|port| port.parse().ok());
+    let port = port.ok_or_else(|| format!("forrest serve printed {:?}, not its address", server.line))?;
+    Ok((server, port))
 }
 
 /// Valkey's tests below the target directory. The inner error says why they cannot be had.
 fn fetched(workspace: &Workspace, place: &Path) -> Result<Result<PathBuf, String>, String> {
-    let (archive, tests) = (place.join("valkey.tar.xz"), place.join(DIRECTORY));
-    let sum = || {
-        let (text, status) = workspace::capture(workspace.command("sha256sum").arg(&archive))?;
-        Ok::<_, String>(if status.success() { text } else { String::new() })
+    let tests = match sources::unpacked(workspace, &VALKEY, place)? {
+        Ok(tests) => tests,
+        Err(why) => return Ok(Err(why)),
     };
-    if !sum()?.starts_with(SHA256) {
-        let mut fetch = workspace.command("curl");
-        fetch.args(["-sSfL", "--retry", "2", "--max-time", "120", "-o"]).arg(&archive).arg(SOURCE);
-        if let Err(why) = workspace::run(&mut fetch) {
-            return Ok(Err(format!("Valkey's tests cannot be fetched: {why}")));
-        }
-        let sum = sum()?;
-        if !sum.starts_with(SHA256) {
-            return Err(format!("{SOURCE} has the checksum {sum}, not {SHA256}"));
-        }
-    }
-    files::empty(&tests)?;
-    let mut unpack = workspace.command("tar");
-    unpack.arg("-xf").arg(&archive).arg("-C").arg(place).arg(format!("{DIRECTORY}/tests"));
-    workspace::run(&mut unpack)?;
     // Those of passwords start servers of their own. The first two parts need none: they set it by CONFIG SET.
     let auth = tests.join("tests/unit/auth.tcl");
     let text = fs::read_to_string(&auth).map_err(|error| format!("{}: {error}", auth.display()))?;
@@ -200,27 +163,15 @@ impl Counts {
 }
 
 /// redis-py. The inner error says why it cannot be had.
-fn python(workspace: &Workspace, place: &Path, port: u16) -> Result<Result<(), String>, String> {
-    if let Err(why) = setup::python(workspace) {
-        return Ok(Err(why));
-    }
-    let environment = place.join("environment");
-    let list = workspace.root.join(required::REDIS_PYTHON);
-    let made = environment.join("made-with.txt");
-    let wanted = fs::read(&list).map_err(|error| format!("{}: {error}", list.display()))?;
-    if !fs::read(&made).is_ok_and(|with| with == wanted) {
-        files::empty(&environment)?;
-        workspace::run(workspace.command("python3").args(["-m", "venv"]).arg(&environment))?;
-        let mut install = workspace.command(environment.join("bin/pip"));
-        install.args(["install", "--quiet", "--no-deps", "--require-hashes", "-r"]).arg(&list);
-        if let Err(why) = workspace::run(&mut install) {
-            return Ok(Err(format!("redis-py cannot be fetched: {why}")));
-        }
-        files::write(&made, &wanted)?;
-    }
-    let mut clients = workspace.command(environment.join("bin/python"));
-    clients.env("PYTHONDONTWRITEBYTECODE", "1").arg("crates/forrest-redis/tests/clients.py");
-    workspace::run(clients.arg(port.to_string())).map(Ok)
+fn python(workspace: &Workspace, port: u16) -> Result<Result<(), String>, String> {
+    let environment = setup::python(workspace)
+        .and_then(|()| Environment::make(workspace, "redis/python", required::REDIS_PYTHON, ""));
+    let environment = match environment {
+        Ok(environment) => environment,
+        Err(why) => return Ok(Err(format!("redis-py: {why}"))),
+    };
+    let mut clients = environment.call("python");
+    workspace::run(clients.arg("crates/forrest-redis/tests/clients.py").arg(port.to_string())).map(Ok)
 }
 
 #[cfg(test)]

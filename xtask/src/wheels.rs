@@ -62,7 +62,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
 fn make(workspace: &Workspace, directory: &Path) -> Result<(), String> {
     setup::python(workspace)?;
     let host = setup::host(workspace)?;
-    let tools = Environment::make(workspace, "wheels-tools", "wheels.txt", "")?;
+    let tools = Environment::make(workspace, "wheels-tools", "crates/forrest-py/wheels.txt", "")?;
     let tests = Environment::of_tests(workspace, "")?;
     let mut lines = Vec::new();
     for processor in PROCESSORS {
@@ -134,7 +134,7 @@ fn emulator(
         unpack(workspace, processor, &root)?;
     }
     let packages = site.with_extension("packages");
-    let list = workspace.root.join(PACKAGE).join(TESTS);
+    let list = workspace.root.join(TESTS);
     if !packages.join("pytest").exists() {
         let platforms =
             ["17", "28"].map(|minor| format!("--platform=manylinux_2_{minor}_{}", processor.name));

@@ -5,12 +5,14 @@
 //! |---|---|
 //! | [`random`] | numbers that a seed replays |
 //! | [`lock`] | a mutex that a panic does not close |
+//! | [`panic_text`] | the text of a panic |
 //! | [`weakened!`] | places that the models weaken; nothing outside of them |
 #![forbid(unsafe_code)]
 
 pub mod random;
 mod weakened;
 
+use std::any::Any;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Takes a mutex, even if a thread panicked while it held it. What the mutex guards must be whole at every step, or the
@@ -18,6 +20,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[inline]
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The text of a panic, from what `catch_unwind` returned; `None` if it had none.
+pub fn panic_text(payload: &(dyn Any + Send)) -> Option<&str> {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
 }
 
 #[cfg(test)]
@@ -36,5 +44,16 @@ mod tests {
         });
         assert!(mutex.is_poisoned());
         assert_eq!(*lock(&mutex), 1);
+    }
+
+    #[test]
+    fn a_panic_has_its_text() {
+        let text = |panics: fn()| {
+            let payload = std::panic::catch_unwind(panics).expect_err("it panics");
+            panic_text(&*payload).map(str::to_owned)
+        };
+        assert_eq!(text(|| panic!("no root")).as_deref(), Some("no root"));
+        assert_eq!(text(|| panic!("no root in {}", 7)).as_deref(), Some("no root in 7"));
+        assert_eq!(text(|| std::panic::panic_any(7)), None);
     }
 }

@@ -7,7 +7,7 @@ use crate::failure::{Failure, guard};
 use crate::handle::Table;
 use forrest_rust::{Blobs, DEFAULT_PIECE_BYTES, Error, ErrorKind};
 use std::ffi::c_void;
-use std::io::{self, Write};
+use std::io::Write;
 use std::ops::Bound;
 use std::{fmt, ptr, slice};
 
@@ -43,12 +43,6 @@ fn ended() -> Failure {
     let message =
         "this blob is finished, or was discarded after an error; destroy the writer and begin another one";
     Error::new(ErrorKind::InvalidArgument, message).into()
-}
-
-/// The store's error within that of a stream.
-fn of_stream(error: io::Error) -> Failure {
-    let error = error.downcast::<Error>();
-    error.unwrap_or_else(|error| Error::new(ErrorKind::Io, error.to_string())).into()
 }
 
 /// Begins to write a blob: a value of any length, which is written and read in pieces of `piece_bytes`: 1 KiB to 64
@@ -104,7 +98,7 @@ pub unsafe extern "C" fn forrest_blob_write(
         let open = writer.0.as_mut().ok_or_else(ended)?;
         if let Err(error) = open.write_all(bytes) {
             writer.0 = None;
-            return Err(of_stream(error));
+            return Err(Error::of_stream(error).into());
         }
         Ok(FORREST_OK)
     })

@@ -1,6 +1,7 @@
 //! Failures, with the last message kept for each thread; and [`guard`], which catches panics.
 
 use crate::code::{self, FORREST_ABSENT};
+use forrest_base::panic_text;
 use forrest_rust::{Error, ErrorKind};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -47,9 +48,7 @@ impl Failure {
     }
 
     fn panicked(panic: &(dyn Any + Send)) -> Failure {
-        let text = panic.downcast_ref::<&str>().copied();
-        let text =
-            text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+        let text = panic_text(panic).unwrap_or("no message");
         Failure { code: code::FORREST_INTERNAL, message: format!("internal error: {text}"), op: None }
     }
 }

@@ -5,7 +5,7 @@ use crate::codec::Shown;
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::session::{Answer, Session};
-use forrest::Blobs;
+use forrest::{Blobs, Error};
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -77,7 +77,7 @@ fn put(session: &mut Session, blobs: &Blobs, args: &BlobPutArgs) -> Result<Answe
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(Failure::io(what(), error)),
         };
-        writer.write_all(&chunk[..len]).map_err(|error| failed("cannot write the blob", error))?;
+        writer.write_all(&chunk[..len]).map_err(Error::of_stream)?;
         progress.show(writer.written_bytes(), || format!("{} bytes", writer.written_bytes()));
     }
     writer.finish()?;
@@ -93,7 +93,7 @@ fn get(session: &mut Session, blobs: &Blobs, args: &BlobGetArgs) -> Result<Answe
     };
     let offset = args.offset.min(blob.len());
     let mut left = args.length.unwrap_or(u64::MAX).min(blob.len() - offset);
-    blob.seek(SeekFrom::Start(offset)).map_err(|error| failed("cannot read the blob", error))?;
+    blob.seek(SeekFrom::Start(offset)).map_err(Error::of_stream)?;
     let what = || format!("cannot write {}", args.file.display());
     let mut file = match args.file == Path::new("-") {
         true => None,
@@ -102,7 +102,7 @@ fn get(session: &mut Session, blobs: &Blobs, args: &BlobGetArgs) -> Result<Answe
     let (progress, whole) = (Bar::new(&session.term, session.quiet || file.is_none(), left), left);
     while left > 0 {
         crate::interrupt::check()?;
-        let piece = blob.fill_buf().map_err(|error| failed("cannot read the blob", error))?;
+        let piece = blob.fill_buf().map_err(Error::of_stream)?;
         let len = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         match &mut file {
             Some(file) => file.write_all(&piece[..len]).map_err(|error| Failure::io(what(), error))?,
@@ -113,9 +113,4 @@ fn get(session: &mut Session, blobs: &Blobs, args: &BlobGetArgs) -> Result<Answe
         progress.show(whole - left, || format!("{} bytes", whole - left));
     }
     Ok(Answer::Done)
-}
-
-/// The failure of the store within an error of a stream, or else that of the stream.
-fn failed(what: &str, error: io::Error) -> Failure {
-    error.downcast::<forrest::Error>().map_or_else(|error| Failure::io(what, error), Failure::Store)
 }

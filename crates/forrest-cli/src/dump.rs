@@ -23,15 +23,16 @@ pub(crate) fn dump(session: &mut Session, path: &Path) -> Result<(), Failure> {
     let format = session.format.of_file(path);
     let spaces = spaces(session)?;
     format.check_keyspaces(&spaces.iter().map(|space| &*space.name).collect::<Vec<_>>())?;
+    let may_expire = session.db.stats()?.expiring > 0;
     let whole = if format.needs_extent() { extent(session, &spaces)? } else { Extent::default() };
     let expiring;
     if path == Path::new("-") {
-        expiring = pairs(&spaces, format, &whole, |bytes| session.write(bytes))?;
+        expiring = pairs(&spaces, may_expire, format, &whole, |bytes| session.write(bytes))?;
     } else {
         let cannot = |e| Failure::io(format!("cannot write {}", path.display()), e);
         let target = Target::create(path).map_err(cannot)?;
         let mut file = BufWriter::with_capacity(1 << 16, &target.file);
-        expiring = pairs(&spaces, format, &whole, |bytes| file.write_all(bytes).map_err(cannot))?;
+        expiring = pairs(&spaces, may_expire, format, &whole, |bytes| file.write_all(bytes).map_err(cannot))?;
         file.flush().map_err(cannot)?;
         drop(file);
         target.finish().map_err(cannot)?;
@@ -50,8 +51,6 @@ pub(crate) fn dump(session: &mut Session, path: &Path) -> Result<(), Failure> {
 struct Space {
     name: String,
     view: View,
-    /// Some of its values may expire.
-    may_expire: bool,
 }
 
 /// The keyspaces, as they are at one moment if the home has snapshots.
@@ -64,13 +63,12 @@ fn spaces(session: &Session) -> Result<Vec<Space>, Failure> {
         true => Some(session.db.snapshot()?),
         false => None,
     };
-    let may_expire = session.db.stats()?.expiring > 0;
     let space = |name: String| {
         let view = match &snapshot {
             Some(snapshot) => snapshot.keyspace(&name)?,
             None => View::clone(&*session.db.keyspace(&name)?),
         };
-        Ok(Space { name, view, may_expire })
+        Ok(Space { name, view })
     };
     names.into_iter().map(space).collect()
 }
@@ -100,6 +98,7 @@ fn extent(session: &Session, spaces: &[Space]) -> Result<Extent, Failure> {
 /// Writes all pairs. Returns how many of them expire.
 fn pairs(
     spaces: &[Space],
+    may_expire: bool,
     format: Format,
     whole: &Extent,
     mut write: impl FnMut(&[u8]) -> Result<(), Failure>,
@@ -115,7 +114,7 @@ fn pairs(
             let entry = entry?;
             let value = entry.value()?;
             format.check_pair(entry.key(), &value)?;
-            let expires = if space.may_expire { space.view.expires(entry.key())? } else { None };
+            let expires = if may_expire { space.view.expires(entry.key())? } else { None };
             expiring += u64::from(expires.is_some());
             match expires.and_then(|at| at.duration_since(UNIX_EPOCH).ok()) {
                 Some(at) if format.has_expiry() => {

@@ -7,6 +7,7 @@ use crate::home::METRICS_FILE;
 use crate::interrupt;
 use crate::session::{Answer, Session};
 use crate::term::{self, Style};
+use forrest::Metrics;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,9 +77,7 @@ fn read(path: &Path) -> Result<Figures, Failure> {
 
 /// The samples of a file in the text format of Prometheus.
 fn parse(text: &str) -> BTreeMap<String, f64> {
-    let samples = text.lines().filter(|line| line.starts_with("forrest_"));
-    let samples = samples.filter_map(|line| line.rsplit_once(' '));
-    samples.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
+    Metrics::read_prometheus(text).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The figures after some time. If the process stands still, or has ended, they are the same as before.
@@ -278,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_a_store_writes_is_read() {
-        let text = forrest::Metrics::default().prometheus(&forrest::Stats::default());
+        let text = Metrics::default().prometheus(&forrest::Stats::default());
         let read = parse(&text);
         assert!(read.len() > 20 && read.contains_key("forrest_jobs_total{job=\"flush\"}"));
         for name in ["forrest_keys", "forrest_log_bytes_total", "forrest_job_bytes_total{job=\"merge\"}"] {

@@ -127,6 +127,20 @@ impl Error {
         Error::new(ErrorKind::Limit, format!("{what} of {length} {unit}; at most {limit} {unit} are allowed"))
     }
 
+    /// The error of the library within one of a stream, such as a [`BlobWriter`](https://docs.rs/forrest-db) returns;
+    /// another one is of the kind `Io`.
+    ///
+    /// ```
+    /// use forrest::{Error, ErrorKind};
+    /// let error = std::io::Error::other(Error::invalid("no such tree"));
+    /// assert_eq!(Error::of_stream(error).kind(), ErrorKind::InvalidArgument);
+    /// let error = std::io::ErrorKind::TimedOut.into();
+    /// assert_eq!(Error::of_stream(error).kind(), ErrorKind::Io);
+    /// ```
+    pub fn of_stream(error: std::io::Error) -> Error {
+        error.downcast().unwrap_or_else(|error| Error::new(ErrorKind::Io, error.to_string()))
+    }
+
     /// The same error, for an operation of a batch.
     pub fn at_op(mut self, op: usize) -> Error {
         self.0.op = Some(op);

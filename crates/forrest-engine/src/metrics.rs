@@ -256,6 +256,19 @@ impl Metrics {
         text
     }
 
+    /// The samples of such a text: the name with its labels, and the value. Lines of other programs are left out.
+    ///
+    /// ```
+    /// # let (stats, metrics) = (forrest::Stats::default(), forrest::Metrics::default());
+    /// let text = metrics.prometheus(&stats);
+    /// assert!(forrest::Metrics::read_prometheus(&text).any(|sample| sample == ("forrest_changes_total", 0.0)));
+    /// ```
+    pub fn read_prometheus(text: &str) -> impl Iterator<Item = (&str, f64)> {
+        let samples = text.lines().filter(|line| line.starts_with("forrest_"));
+        let samples = samples.filter_map(|line| line.rsplit_once(' '));
+        samples.filter_map(|(name, value)| Some((name, value.parse().ok()?)))
+    }
+
     /// The times of calls, as a histogram.
     fn put_latencies(&self, text: &mut String) {
         if self.latencies.is_empty() {

@@ -1,6 +1,7 @@
 //! [`Failure`]: why a call failed, and the Java exception for it.
 
 use forrest::ErrorKind;
+use forrest_base::panic_text;
 use jni::errors::{Error, ErrorPolicy};
 use jni::strings::JNIString;
 use jni::{Env, jni_str};
@@ -79,9 +80,8 @@ impl<T: Default> ErrorPolicy<T, Failure> for Throw {
         if env.exception_check() {
             return Ok(T::default());
         }
-        let text = payload.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-        let message = JNIString::new(format!("a bug in forrest: {}", text.unwrap_or("a panic")));
+        let text = panic_text(&*payload).unwrap_or("a panic");
+        let message = JNIString::new(format!("a bug in forrest: {text}"));
         thrown(env.throw_new(jni_str!("java/lang/InternalError"), message))
     }
 }

@@ -16,12 +16,13 @@ use forrest::{
     Approximate, Compression, DEFAULT_KEYSPACE, Db, Durability, Keyspace, OptionChanges, Range, Snapshot,
     Swap, Value, View, WriteOptions,
 };
+use forrest_base::lock;
 use jni::objects::{JByteArray, JClass, JLongArray, JString};
 use jni::refs::Reference;
 use jni::sys::{jboolean, jint, jlong};
 use jni::{Env, EnvUnowned};
 use std::ops::{Bound, Deref};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use table::Table;
 
 static STORES: Table<Db> = Table::new("store");
@@ -131,7 +132,7 @@ fn bounds(from: Option<Vec<u8>>, to: Option<Vec<u8>>, is_closed: bool) -> (Bound
 impl Iteration {
     /// The next page, and whether more follows.
     fn page(&self, bytes: usize) -> Result<(Vec<u8>, bool), Failure> {
-        let mut range = self.range.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut range = lock(&self.range);
         if self.is_backward {
             pages::page(&mut range.by_ref().rev(), bytes)
         } else {

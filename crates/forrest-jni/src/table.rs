@@ -6,6 +6,7 @@
 //! up in one of several shards of a table, by the number of the handle.
 
 use crate::failure::Failure;
+use forrest_base::lock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -81,7 +82,7 @@ impl<T: Send + Sync + 'static> Table<T> {
         drop(shard);
         // Nothing is added to the children any more once the object is gone.
         let mut object = held.object.write().unwrap_or_else(PoisonError::into_inner);
-        for child in held.children.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for child in lock(&held.children).drain(..) {
             (child.close)(child.handle);
         }
         drop(object.take());
@@ -104,7 +105,7 @@ impl<T> Held<T> {
     ) -> Result<i64, Failure> {
         self.with(|object| {
             let handle = make(object)?;
-            let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut children = lock(&self.children);
             if handle != 0 {
                 children.push(Child { handle, close });
             }
@@ -114,7 +115,7 @@ impl<T> Held<T> {
 
     /// Forgets a child, which closed.
     pub(crate) fn forget(&self, handle: i64) {
-        let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut children = lock(&self.children);
         // The last one first: most iterations are short, and close before older ones do.
         if let Some(at) = children.iter().rposition(|child| child.handle == handle) {
             children.swap_remove(at);

@@ -10,8 +10,9 @@
 use crate::failure::Failure;
 use crate::objects::Comparator;
 use forrest::{Cursor, View};
+use forrest_base::lock;
 use std::cmp::Ordering::{self, Equal, Greater, Less};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The name of the order of bytes, in LevelDB and here.
 pub(crate) const BYTEWISE: &str = "leveldb.BytewiseComparator";
@@ -32,7 +33,7 @@ impl Order {
     /// Waits until no other change is being checked; `None` if none needs to be.
     pub(crate) fn changes(&self) -> Option<MutexGuard<'_, ()>> {
         self.comparator.as_ref()?;
-        Some(self.changing.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(lock(&self.changing))
     }
 
     /// Checks a key that is looked for or changed in a view.

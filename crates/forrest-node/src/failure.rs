@@ -3,6 +3,7 @@
 //! Codes are those of abstract-level where it has one; README.md of the package lists all of them.
 
 use forrest::ErrorKind;
+use forrest_base::panic_text;
 
 /// Why a call failed.
 #[derive(Debug)]
@@ -37,9 +38,8 @@ impl Failure {
 
     /// A panic of the library or of this crate.
     pub(crate) fn panic(payload: &(dyn std::any::Any + Send)) -> Failure {
-        let text = payload.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-        Failure::new("LEVEL_BUG", format!("a bug in forrest: {}", text.unwrap_or("a panic")))
+        let text = panic_text(payload).unwrap_or("a panic");
+        Failure::new("LEVEL_BUG", format!("a bug in forrest: {text}"))
     }
 }
 

@@ -8,11 +8,12 @@ use crate::node::{Env, Handle, Value};
 use crate::pages::Page;
 use crate::store::{Reply, Store};
 use forrest::{Entry, Range, Snapshot};
+use forrest_base::lock;
 use std::cell::RefCell;
 use std::ops::Bound;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The code of abstract-level's error for what a signal has ended.
 const ABORTED: &str = "LEVEL_ABORTED";
@@ -78,7 +79,7 @@ impl Iteration {
         let target = self.target.take();
         let is_aborted = Arc::clone(&self.is_aborted);
         self.store.work(env, move || {
-            let mut walk = walk.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut walk = lock(&walk);
             if let Some(target) = target {
                 walk.seek(target);
             }

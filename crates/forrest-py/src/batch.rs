@@ -6,10 +6,11 @@ use crate::keyspace::{Keyspace, time_to_live};
 use crate::options::{DURABILITY, choose};
 use crate::scope::Part;
 use forrest::{On, WriteBatch, WriteOptions, Written};
+use forrest_base::lock;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Changes, in order, that are applied at one instant, when the with block ends or by write(): every reader
 /// sees all of them or none. If an exception leaves the block, none is applied. The batch copies keys and
@@ -29,7 +30,7 @@ struct Open {
 impl Open {
     /// INVARIANT: nothing that waits runs under this lock.
     fn batch(&self) -> MutexGuard<'_, WriteBatch> {
-        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.batch)
     }
 }
 

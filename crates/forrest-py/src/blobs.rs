@@ -5,10 +5,11 @@ use crate::db::Db;
 use crate::failure::Failure;
 use crate::scope::{Part, Scope};
 use crate::snapshot::Snapshot;
+use forrest_base::lock;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::Write;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Values of any length, in a keyspace of their own.
@@ -119,13 +120,13 @@ impl BlobWriter {
     fn write(&self, py: Python<'_>, data: Bytes<'_>) -> PyResult<usize> {
         let bytes = data.get();
         self.0.detached(py, |writer| {
-            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut writer = lock(writer);
             let open = writer.as_mut().ok_or_else(discarded)?;
             match open.write_all(bytes) {
                 Ok(()) => Ok(bytes.len()),
                 Err(error) => {
                     *writer = None;
-                    Err(of_stream(error))
+                    Err(forrest::Error::of_stream(error).into())
                 }
             }
         })
@@ -133,14 +134,14 @@ impl BlobWriter {
 
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         self.0.detached(py, |writer| {
-            let writer = writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let writer = lock(writer).take();
             Ok(writer.ok_or_else(discarded)?.finish()?)
         })
     }
 
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         self.0.detached(py, |writer| {
-            let writer = writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let writer = lock(writer).take();
             drop(writer);
             Ok(())
         })
@@ -151,12 +152,6 @@ fn discarded() -> Failure {
     Failure::Invalid("this blob is finished, or was discarded after an error; begin another one".to_owned())
 }
 
-/// The store's error within that of a stream.
-fn of_stream(error: io::Error) -> Failure {
-    let error = error.downcast::<forrest::Error>();
-    error.map_or_else(|error| Failure::Invalid(error.to_string()), Failure::from)
-}
-
 /// Reads a blob.
 #[pyclass(module = "forrest", frozen)]
 pub(crate) struct BlobReader(Part<Mutex<forrest::Blob>>);
@@ -165,14 +160,14 @@ pub(crate) struct BlobReader(Part<Mutex<forrest::Blob>>);
 impl BlobReader {
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
-        self.0.detached(py, |blob| Ok(blob.lock().unwrap_or_else(PoisonError::into_inner).len()))
+        self.0.detached(py, |blob| Ok(lock(blob).len()))
     }
 
     /// Up to `count` bytes from an offset on; fewer only at the end of the blob.
     #[pyo3(signature = (offset, count, /))]
     fn read_at<'py>(&self, py: Python<'py>, offset: u64, count: usize) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = self.0.detached(py, |blob| {
-            let mut blob = blob.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut blob = lock(blob);
             let left = usize::try_from(blob.len().saturating_sub(offset)).unwrap_or(usize::MAX);
             let mut bytes = vec![0; count.min(left)];
             let read = blob.read_at(offset, &mut bytes)?;

@@ -3,9 +3,10 @@
 use crate::failure::Failure;
 use crate::scope::{Part, Scope};
 use forrest::What;
+use forrest_base::lock;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How often a wait looks for signals.
@@ -114,7 +115,7 @@ impl Changes {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Change>> {
         self.0.detached(py, |changes| {
-            let mut changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut changes = lock(changes);
             Ok(changes.next().transpose()?.map(Change))
         })
     }
@@ -127,7 +128,7 @@ impl Changes {
         loop {
             let left = timeout.map_or(LOOK, |most| most.saturating_sub(begin.elapsed()));
             let found = self.0.detached(py, |changes| {
-                let mut changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut changes = lock(changes);
                 Ok(changes.next_within(left.min(LOOK))?)
             })?;
             if found.is_some() || left.is_zero() {
@@ -140,6 +141,6 @@ impl Changes {
     /// The sequence number of the last change that was returned, where changes() goes on.
     #[getter]
     fn sequence(&self, py: Python<'_>) -> PyResult<u64> {
-        self.0.detached(py, |changes| Ok(changes.lock().unwrap_or_else(PoisonError::into_inner).sequence()))
+        self.0.detached(py, |changes| Ok(lock(changes).sequence()))
     }
 }

@@ -6,10 +6,11 @@ use crate::options::{COMPRESSION, choose};
 use crate::scope::{Part, Scope};
 use crate::view::{View, missing};
 use forrest::{Swap, WriteBatch};
+use forrest_base::lock;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// A group of pairs that are written together is full at this number of bytes or pairs.
@@ -190,7 +191,7 @@ impl Keyspace {
         let mut put = 0;
         let mut put_all = |group: &mut Group| -> PyResult<()> {
             ingest.detached(py, |ingest| {
-                let mut ingest = ingest.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut ingest = lock(ingest);
                 let ingest = ingest.as_mut().ok_or_else(ended)?;
                 group.pairs().enumerate().try_for_each(|(at, (key, value))| {
                     ingest.put(key, value).map_err(|error| Failure::Store(error, Some(put + at)))
@@ -211,7 +212,7 @@ impl Keyspace {
         }
         put_all(&mut group)?;
         ingest.detached(py, |ingest| {
-            let ingest = ingest.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let ingest = lock(ingest).take();
             Ok(ingest.ok_or_else(ended)?.finish()?)
         })
     }

@@ -7,6 +7,7 @@ use crate::argument::KeyRange;
 use crate::failure::Failure;
 use crate::scope::Part;
 use forrest::{Entry, Key, View};
+use forrest_base::lock;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -94,7 +95,7 @@ impl Fetched {
         let pairs = self.pairs;
         self.pairs = (pairs * PAIRS_GROWTH).min(PAIRS_MAX);
         let (entries, failure) = source.detached(py, |range| {
-            let mut range = range.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut range = lock(range);
             let mut entries = Vec::new();
             let mut bytes = 0;
             while entries.len() < pairs && bytes < BYTES_MAX {

@@ -10,6 +10,7 @@
 //! be waiting for the interpreter. Holders of a part's lock run code of the library only, and never attach.
 
 use crate::failure::Failure;
+use forrest_base::lock;
 use forrest_machine::origin::Origin;
 use pyo3::prelude::*;
 use std::collections::HashMap;
@@ -80,7 +81,7 @@ impl Scope {
 
     /// INVARIANT: nothing that could panic runs under this lock.
     fn parts(&self) -> MutexGuard<'_, Parts> {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.parts)
     }
 
     fn add(&self, close: Box<dyn FnOnce() + Send>) -> Result<u64, Failure> {

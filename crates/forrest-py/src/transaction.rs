@@ -8,10 +8,11 @@ use crate::options::{DURABILITY, choose};
 use crate::scope::Part;
 use crate::view::missing;
 use forrest::{Committed, Draft, RangeCursor, Savepoint, WriteOptions};
+use forrest_base::lock;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyTuple};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 /// Reads and changes that happen at one instant, when the with block ends or by commit(), if what was read is
@@ -43,7 +44,7 @@ impl Open {
     /// INVARIANT: a thread that holds this lock may read from the store, but does not wait for the
     /// interpreter.
     fn running(&self) -> MutexGuard<'_, Running> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.running)
     }
 
     /// The draft of a keyspace, by default that from which the transaction was made.
@@ -368,7 +369,7 @@ impl TransactionRange {
                 return Err(Failure::Invalid(message.to_owned()));
             }
             // Nobody waits for this lock without the other one.
-            let mut cursor = cursor.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut cursor = lock(cursor);
             let draft = running.transaction.on(keyspace.as_ref().unwrap_or(&open.default));
             Ok(if *reverse { cursor.next_back(draft)? } else { cursor.next(draft)? })
         })?;

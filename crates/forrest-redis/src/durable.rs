@@ -4,6 +4,7 @@
 //! changes that were made before it began, and those that come meanwhile are served together by the next one.
 
 use forrest::Db;
+use forrest_base::lock;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::Notify;
@@ -28,7 +29,7 @@ struct Inner {
 
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn run(&self, db: &Db) {

@@ -38,7 +38,7 @@
 //! | keys.rs | how typed keys are laid out in one ordered keyspace |
 //! | resp.rs, reply.rs | requests and replies |
 //! | options.rs | [`Options`], [`Limits`] |
-//! | fault.rs, glob.rs, number.rs, random.rs | errors, patterns, numbers |
+//! | fault.rs, glob.rs, number.rs | errors, patterns, numbers |
 
 #![forbid(unsafe_code)]
 
@@ -55,7 +55,6 @@ mod keys;
 mod listen;
 mod number;
 mod options;
-mod random;
 mod reply;
 mod resp;
 mod server;

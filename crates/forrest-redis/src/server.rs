@@ -9,10 +9,11 @@ use crate::data::Data;
 use crate::fault::Fault;
 use crate::keys::{self, EXPIRY_BYTES};
 use crate::options::{Options, Sync};
-use crate::random::Random;
 use crate::settings::Settings;
 use forrest::{Capability, Db, Snapshot};
+use forrest_base::random::Random;
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -58,6 +59,7 @@ pub(crate) struct Server {
     pub(crate) last_snapshot: u64,
     pub(crate) counts: Counts,
     pub(crate) started: Instant,
+    /// Chooses members and keys. Not secret.
     pub(crate) random: Random,
     /// Bytes of all buffers of connections.
     pub(crate) buffers_bytes: usize,
@@ -88,7 +90,7 @@ impl Server {
             last_snapshot: 0,
             counts: Counts::default(),
             started: Instant::now(),
-            random: Random::new(),
+            random: Random(RandomState::new().hash_one(0)),
             buffers_bytes: 0,
             expires_actively: true,
             is_on_disk,

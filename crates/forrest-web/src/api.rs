@@ -1,6 +1,7 @@
 //! What the page asks for, as JSON. Keys and values are hexadecimal.
 
-use forrest::{Capability, Db, ErrorKind, View, prefix_end};
+use forrest::{Capability, Db, Error, ErrorKind, Metrics, View, prefix_end};
+use forrest_base::lock;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use std::io::Read;
@@ -60,7 +61,7 @@ pub(crate) struct ValueQuery {
 
 impl Site {
     fn refresh(&self) -> Result<(), Refused> {
-        let mut refreshed = self.refreshed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut refreshed = lock(&self.refreshed);
         if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
             self.db.refresh().map_err(failed)?;
             *refreshed = Some(Instant::now());
@@ -161,7 +162,7 @@ impl Site {
         reader
             .take(VALUE_BYTES as u64)
             .read_to_end(&mut value)
-            .map_err(|error| error.downcast().map_or_else(|error| (500, error.to_string()), failed))?;
+            .map_err(|error| failed(Error::of_stream(error)))?;
         let expires = space.expires(&key).map_err(failed)?;
         let expires_ms =
             expires.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).map(|at| at.as_millis() as u64);
@@ -199,12 +200,10 @@ impl Site {
 
 /// The samples of a text in the format of Prometheus.
 fn samples(text: &str) -> Map<String, Json> {
-    let samples = text.lines().filter(|line| line.starts_with("forrest_"));
-    let samples = samples.filter_map(|line| line.rsplit_once(' '));
-    samples.filter_map(|(name, value)| Some((name.to_owned(), json!(value.parse::<f64>().ok()?)))).collect()
+    Metrics::read_prometheus(text).map(|(name, value)| (name.to_owned(), json!(value))).collect()
 }
 
-fn failed(error: forrest::Error) -> Refused {
+fn failed(error: Error) -> Refused {
     let code = match error.kind() {
         ErrorKind::InvalidArgument | ErrorKind::Limit => 400,
         _ => 500,

@@ -90,16 +90,8 @@ pub struct Blobs {
     db: Db,
     space: Keyspace,
     piece_bytes: u32,
-    writes: Arc<Writes>,
-}
-
-/// What is done before the first change by a handle.
-#[derive(Debug)]
-struct Writes {
-    /// The layout was there when the handle was opened.
-    is_laid_out: bool,
-    /// What earlier openings of the store left is removed, and the layout is there.
-    is_clean: AtomicBool,
+    /// The layout is there, and what earlier openings of the store left is removed.
+    is_ready: Arc<AtomicBool>,
 }
 
 /// Where the pieces of a blob are, and how long it is.
@@ -119,9 +111,8 @@ impl Db {
     /// that a later version made; otherwise as [`keyspace`](Db::keyspace).
     pub fn blobs(&self, name: &str) -> Result<Blobs> {
         let space = self.keyspace(name)?;
-        let is_laid_out = is_laid_out(&space, name)?;
-        let writes = Arc::new(Writes { is_laid_out, is_clean: AtomicBool::new(false) });
-        Ok(Blobs { db: self.clone(), space, piece_bytes: DEFAULT_PIECE_BYTES, writes })
+        is_laid_out(&space, name)?;
+        Ok(Blobs { db: self.clone(), space, piece_bytes: DEFAULT_PIECE_BYTES, is_ready: Arc::default() })
     }
 }
 
@@ -290,15 +281,15 @@ impl Blobs {
     /// Lays out an empty keyspace, and removes what earlier openings have left, once for a handle.
     fn begin_to_write(&self) -> Result<()> {
         // ORDERING: relaxed, because doing it twice is harmless.
-        if self.writes.is_clean.load(Relaxed) {
+        if self.is_ready.load(Relaxed) {
             return Ok(());
         }
-        if !self.writes.is_laid_out && !is_laid_out(&self.space, self.name())? {
+        if !is_laid_out(&self.space, self.name())? {
             // Another thread may do the same.
             let _ = self.space.compare_and_swap(LAYOUT_KEY, None, Some(LAYOUT))?;
         }
         self.remove_where(|opening, _| opening != self.db.opening())?;
-        self.writes.is_clean.store(true, Relaxed);
+        self.is_ready.store(true, Relaxed);
         Ok(())
     }
 

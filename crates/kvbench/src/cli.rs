@@ -18,6 +18,7 @@ use crate::{
     runner, store_command, stores, workplace,
 };
 use clap::{CommandFactory, Parser, Subcommand};
+use forrest_base::panic_text;
 use std::process::ExitCode;
 
 /// What ordered structures cost, measured so that the figures can be trusted
@@ -334,9 +335,7 @@ fn arm(job: &str) -> std::io::Result<bool> {
         }
     };
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text =
-            panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-        Outcome::Failed(format!("panicked: {}", text.unwrap_or("without a word")))
+        Outcome::Failed(format!("panicked: {}", panic_text(&*panic).unwrap_or("without a word")))
     });
     let is_to_be_killed = match &job.task {
         Task::Store(orders) => orders.life == Life::Killed,

@@ -333,7 +333,7 @@ impl<D: Disk> Stream<D> {
         }
         match found {
             Found::Nothing => Ok(false),
-            Found::Log(log) if log.2.first == wanted || current == 0 => {
+            Found::Log(log) if goes_on(&log.2, current, wanted) => {
                 self.ahead.pop();
                 self.place = Some(Place::begin(log));
                 Ok(true)
@@ -356,7 +356,7 @@ impl<D: Disk> Stream<D> {
         let is_remembered = !self.ahead.is_empty();
         let mut found = self.walk(newest, current, wanted);
         let is_gone = |found: &Result<Found<D>>| match found {
-            Ok(Found::Log((.., head))) => current != 0 && head.first != wanted,
+            Ok(Found::Log((.., head))) => !goes_on(head, current, wanted),
             Err(error) => error.kind() == ErrorKind::Gone,
             Ok(Found::Nothing) => false,
         };
@@ -408,6 +408,11 @@ impl<D: Disk> Stream<D> {
         }
         Ok(after.map_or(Found::Nothing, Found::Log))
     }
+}
+
+/// Whether a stream goes on in a log: a new one begins anywhere in it, one that comes from another log at its start.
+fn goes_on(head: &Head, current: u64, wanted: u64) -> bool {
+    current == 0 || head.first == wanted
 }
 
 /// Where a stream goes on.
