@@ -29,30 +29,30 @@ pub(crate) fn execute(server: &mut Server, client: &mut Client, args: &[&[u8]], 
 }
 
 fn start_command(context: &mut Context, args: &[&[u8]]) -> Result<(), Fault> {
+    let admitted = admit(context, args);
     let client = &mut *context.client;
-    let Some(command) = table::find(args[0]) else {
-        client.is_aborted |= client.queue.is_some();
-        return Err(unknown(args));
-    };
-    let is_free = command.has(NO_AUTH);
-    if !client.is_known && !is_free {
-        client.is_aborted |= client.queue.is_some();
-        return Err(Fault::new("NOAUTH Authentication required."));
-    }
-    if !command.takes(args.len()) {
-        client.is_aborted |= client.queue.is_some();
-        let name = command.name;
-        return Err(Fault::new(format!("ERR wrong number of arguments for '{name}' command")));
-    }
-    client.shared.last_command.set(command.name);
-    if context.server.is_full() && command.has(GROWS) {
-        client.is_aborted |= client.queue.is_some();
-        return Err(FULL);
-    }
+    let command = admitted.inspect_err(|_| client.is_aborted |= client.queue.is_some())?;
     if client.queue.is_some() && !command.has(AT_ONCE) {
         return queue(context, command, args);
     }
     run(context, command, args)
+}
+
+/// The command of a request, if the client may call it so.
+fn admit(context: &Context, args: &[&[u8]]) -> Result<&'static Command, Fault> {
+    let command = table::find(args[0]).ok_or_else(|| unknown(args))?;
+    if !context.client.is_known && !command.has(NO_AUTH) {
+        return Err(Fault::new("NOAUTH Authentication required."));
+    }
+    if !command.takes(args.len()) {
+        let name = command.name;
+        return Err(Fault::new(format!("ERR wrong number of arguments for '{name}' command")));
+    }
+    context.client.shared.last_command.set(command.name);
+    if context.server.is_full() && command.has(GROWS) {
+        return Err(FULL);
+    }
+    Ok(command)
 }
 
 /// Runs a command to its end.

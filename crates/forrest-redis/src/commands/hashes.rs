@@ -1,10 +1,10 @@
 //! Hashes.
 
-use super::members::{Member, all, finish, key_of, or_new, random};
+use super::members::{Member, all, finish, key_of, or_new, random, random_member, reply_count};
 use super::{Context, float, integer, is};
 use crate::data::Found;
 use crate::fault::{Done, Fault, SYNTAX};
-use crate::keys::{Kind, MEMBER_BYTES, Record};
+use crate::keys::{Kind, Record};
 use crate::number;
 
 /// Sets fields, and returns how many are new.
@@ -96,9 +96,7 @@ pub(crate) fn hstrlen(context: &mut Context, args: &[&[u8]]) -> Done {
 }
 
 pub(crate) fn hlen(context: &mut Context, args: &[&[u8]]) -> Done {
-    let found = context.look(args[1], Kind::Hash)?;
-    context.reply.count(found.map_or(0, |found| found.record.count));
-    Ok(())
+    reply_count(context, args[1], Kind::Hash)
 }
 
 pub(crate) fn hdel(context: &mut Context, args: &[&[u8]]) -> Done {
@@ -243,14 +241,8 @@ pub(crate) fn choose(
 pub(crate) fn hrandfield(context: &mut Context, args: &[&[u8]]) -> Done {
     let found = context.look(args[1], Kind::Hash)?;
     if args.len() == 2 {
-        let key = match &found {
-            None => None,
-            Some(found) => {
-                let prefix = key_of(context, &found.record, &[]);
-                random(context, &prefix, Some(found.record.count))?
-            }
-        };
-        context.reply.bulk_or_null(key.as_ref().map(|key| &key[MEMBER_BYTES..]));
+        let member = found.map_or(Ok(None), |found| random_member(context, &found.record))?;
+        context.reply.bulk_or_null(member.as_deref());
         return Ok(());
     }
     let count = integer(args[2])?;

@@ -2,8 +2,8 @@
 //!
 //! Both ends are reached at once. `LINSERT` and `LREM` in the middle move the elements of the shorter side or all.
 
-use super::members::{finish, key_of, or_new};
-use super::{Context, integer, is, natural, slice};
+use super::members::{finish, key_of, or_new, pop_count, reply_count};
+use super::{Context, integer, is, slice};
 use crate::data::Found;
 use crate::fault::{DAMAGED, Done, Fault, NO_KEY, SYNTAX};
 use crate::keys::{Kind, MEMBER_BYTES, Record};
@@ -127,10 +127,7 @@ fn pop_some(
 }
 
 fn pop(context: &mut Context, args: &[&[u8]], at_front: bool) -> Done {
-    let count = match args.get(2) {
-        None => None,
-        Some(count) => Some(natural(count, "ERR value is out of range, must be positive")?),
-    };
+    let count = pop_count(args)?;
     let Some(found) = context.find_kind(args[1], Kind::List)? else {
         match count {
             None => context.reply.null(),
@@ -158,9 +155,7 @@ pub(crate) fn rpop(context: &mut Context, args: &[&[u8]]) -> Done {
 }
 
 pub(crate) fn llen(context: &mut Context, args: &[&[u8]]) -> Done {
-    let found = context.look(args[1], Kind::List)?;
-    context.reply.count(found.map_or(0, |found| found.record.count));
-    Ok(())
+    reply_count(context, args[1], Kind::List)
 }
 
 pub(crate) fn lrange(context: &mut Context, args: &[&[u8]]) -> Done {

@@ -1,9 +1,9 @@
 //! What hashes, sets and sorted sets share: records with a count, and random members.
 
-use super::Context;
+use super::{Context, natural};
 use crate::data::Found;
-use crate::fault::Fault;
-use crate::keys::{self, Kind, Record};
+use crate::fault::{Done, Fault};
+use crate::keys::{self, Kind, MEMBER_BYTES, Record};
 use std::ops::ControlFlow;
 
 /// Pairs among which a random one is chosen with equal chances. Of more, a place between the first and the last key
@@ -53,6 +53,26 @@ pub(crate) fn finish(
     }
     context.touch(key);
     Ok(())
+}
+
+/// Replies with the number of members of a key.
+pub(crate) fn reply_count(context: &mut Context, key: &[u8], kind: Kind) -> Done {
+    let found = context.look(key, kind)?;
+    context.reply.count(found.map_or(0, |found| found.record.count));
+    Ok(())
+}
+
+/// How many members a command takes away, if it says so.
+pub(crate) fn pop_count(args: &[&[u8]]) -> Result<Option<u64>, Fault> {
+    let count = args.get(2).map(|count| natural(count, "ERR value is out of range, must be positive"));
+    count.transpose()
+}
+
+/// A random member of a hash or set.
+pub(crate) fn random_member(context: &mut Context, record: &Record) -> Result<Option<Vec<u8>>, Fault> {
+    let prefix = key_of(context, record, &[]);
+    let key = random(context, &prefix, Some(record.count))?;
+    Ok(key.map(|key| key[MEMBER_BYTES..].to_vec()))
 }
 
 /// The key of a random pair with a prefix, of as many as are known.

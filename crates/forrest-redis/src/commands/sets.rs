@@ -1,10 +1,10 @@
 //! Sets.
 
 use super::hashes::{choose, remove};
-use super::members::{all, finish, key_of, or_new, random};
+use super::members::{all, finish, key_of, or_new, pop_count, random_member, reply_count};
 use super::{Context, integer, is, natural};
 use crate::fault::{Done, Fault, SYNTAX};
-use crate::keys::{Kind, MEMBER_BYTES, Record};
+use crate::keys::{Kind, Record};
 use std::collections::BTreeSet;
 
 pub(crate) fn sadd(context: &mut Context, args: &[&[u8]]) -> Done {
@@ -38,9 +38,7 @@ pub(crate) fn srem(context: &mut Context, args: &[&[u8]]) -> Done {
 }
 
 pub(crate) fn scard(context: &mut Context, args: &[&[u8]]) -> Done {
-    let found = context.look(args[1], Kind::Set)?;
-    context.reply.count(found.map_or(0, |found| found.record.count));
-    Ok(())
+    reply_count(context, args[1], Kind::Set)
 }
 
 fn has(context: &mut Context, record: Option<&Record>, member: &[u8]) -> Result<bool, Fault> {
@@ -79,9 +77,8 @@ pub(crate) fn srandmember(context: &mut Context, args: &[&[u8]]) -> Done {
     match (args.get(2), &found) {
         (None, None) => context.reply.null(),
         (None, Some(found)) => {
-            let prefix = key_of(context, &found.record, &[]);
-            let key = random(context, &prefix, Some(found.record.count))?;
-            context.reply.bulk_or_null(key.as_ref().map(|key| &key[MEMBER_BYTES..]));
+            let member = random_member(context, &found.record)?;
+            context.reply.bulk_or_null(member.as_deref());
         }
         (Some(count), found) => {
             let count = integer(count)?;
@@ -97,10 +94,7 @@ pub(crate) fn srandmember(context: &mut Context, args: &[&[u8]]) -> Done {
 }
 
 pub(crate) fn spop(context: &mut Context, args: &[&[u8]]) -> Done {
-    let count = match args.get(2) {
-        None => None,
-        Some(count) => Some(natural(count, "ERR value is out of range, must be positive")?),
-    };
+    let count = pop_count(args)?;
     let Some(found) = context.find_kind(args[1], Kind::Set)? else {
         match count {
             None => context.reply.null(),
@@ -109,11 +103,7 @@ pub(crate) fn spop(context: &mut Context, args: &[&[u8]]) -> Done {
         return Ok(());
     };
     let chosen: Vec<Vec<u8>> = match count {
-        None => {
-            let prefix = key_of(context, &found.record, &[]);
-            let key = random(context, &prefix, Some(found.record.count))?;
-            key.into_iter().map(|key| key[MEMBER_BYTES..].to_vec()).collect()
-        }
+        None => random_member(context, &found.record)?.into_iter().collect(),
         Some(count) => {
             let count = i64::try_from(count).unwrap_or(i64::MAX);
             let chosen = choose(context, &found.record, &[], count)?;
@@ -171,12 +161,16 @@ fn members(context: &mut Context, key: &[u8]) -> Result<BTreeSet<Vec<u8>>, Fault
 
 fn together(context: &mut Context, keys: &[&[u8]], how: How) -> Result<BTreeSet<Vec<u8>>, Fault> {
     let mut result = members(context, keys[0])?;
+    let mut bytes: usize = result.iter().map(Vec::len).sum();
     let most = context.server.options.limits.reply_bytes;
     for key in &keys[1..] {
         match how {
             How::Union => {
-                result.append(&mut members(context, key)?);
-                if result.iter().map(Vec::len).sum::<usize>() > most {
+                for member in members(context, key)? {
+                    let len = member.len();
+                    bytes += if result.insert(member) { len } else { 0 };
+                }
+                if bytes > most {
                     return Err(Fault::new(format!(
                         "ERR the union has more than {most} bytes (--reply-bytes)"
                     )));

@@ -1,12 +1,12 @@
 //! Sorted sets.
 
 use super::hashes::choose;
-use super::members::{finish, key_of, or_new};
+use super::members::{finish, key_of, or_new, pop_count, reply_count};
 use super::scored::{
     Asked, BY_MEMBER, BY_SCORE, Part, Scored, Window, asked, by_member, by_score, count, rank, select,
 };
 use super::sets::numbered_keys;
-use super::{Context, float, integer, is, natural};
+use super::{Context, float, integer, is};
 use crate::data::Found;
 use crate::fault::{DAMAGED, Done, Fault, SYNTAX, WRONG_TYPE};
 use crate::keys::{self, Kind, Record};
@@ -179,9 +179,7 @@ pub(crate) fn zrem(context: &mut Context, args: &[&[u8]]) -> Done {
 }
 
 pub(crate) fn zcard(context: &mut Context, args: &[&[u8]]) -> Done {
-    let found = context.look(args[1], Kind::SortedSet)?;
-    context.reply.count(found.map_or(0, |found| found.record.count));
-    Ok(())
+    reply_count(context, args[1], Kind::SortedSet)
 }
 
 fn score_of(context: &mut Context, found: Option<&Found>, member: &[u8]) -> Result<Option<f64>, Fault> {
@@ -373,10 +371,7 @@ pub(crate) fn zremrangebylex(context: &mut Context, args: &[&[u8]]) -> Done {
 }
 
 fn pop(context: &mut Context, args: &[&[u8]], is_back: bool) -> Done {
-    let count = match args.get(2) {
-        None => None,
-        Some(count) => Some(natural(count, "ERR value is out of range, must be positive")?),
-    };
+    let count = pop_count(args)?;
     let found = context.find_kind(args[1], Kind::SortedSet)?;
     let mut members = Vec::new();
     if let Some(found) = &found {
