@@ -225,7 +225,8 @@ impl Server {
         self.buffers_bytes = self.buffers_bytes + bytes - before;
         if self.buffers_bytes > self.options.limits.buffers_bytes && bytes > before {
             let largest = self.clients.values().max_by_key(|client| client.memory_bytes.get());
-            if let Some(largest) = largest {
+            // One that was ended before gives its buffers back when its task runs.
+            if let Some(largest) = largest.filter(|largest| !largest.is_ended.get()) {
                 largest.end();
                 self.counts.ended_for_memory += 1;
             }
