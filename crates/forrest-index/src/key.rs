@@ -27,13 +27,12 @@ impl<'k> Key<'k> {
         }
     }
 
-    /// The first word of the key without its first `at` bytes, of which there are at most eight in all.
+    /// The first word of the key without its first `at` bytes.
     #[inline(always)]
     pub(crate) fn word_from(&self, at: usize) -> u64 {
-        if at <= 8 {
-            self.word.checked_shl(8 * at as u32).unwrap_or(0)
-        } else {
-            first_word(&self.bytes[at..])
+        match self.bytes.len() {
+            ..=8 => self.word.checked_shl(8 * at as u32).unwrap_or(0),
+            _ => first_word(&self.bytes[at..]),
         }
     }
 
@@ -383,6 +382,10 @@ mod tests {
             for at in 0..a.len() + 2 {
                 let want = u32::from_be_bytes(padded.get(at..at + 4).unwrap_or(&[0; 4]).try_into().unwrap());
                 assert_eq!(key.head(at), if at >= a.len() { 0 } else { want }, "{a:?} at {at}");
+            }
+            for at in 0..=a.len() {
+                let want = u64::from_be_bytes(padded[at..at + 8].try_into().unwrap());
+                assert_eq!(key.word_from(at), want, "{a:?} from {at}");
             }
             for b in &keys {
                 assert_eq!(compare(a, b), a.cmp(b), "{a:?} {b:?}");
