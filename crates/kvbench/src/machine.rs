@@ -66,11 +66,11 @@ impl Machine {
         }
     }
 
-    /// The machine in two lines.
+    /// The machine in four lines, each of which fits a terminal.
     pub(crate) fn lines(&self) -> String {
         let unknown = || "unknown".to_owned();
         format!(
-            "{}, {} CPUs{}, last-level cache {}, memory {}\n{}\nhuge pages: transparent {}, explicit {} free",
+            "{}\n{} CPUs{}, last-level cache {}, memory {}\n{}\nhuge pages: transparent {}, explicit {} free",
             self.cpu.clone().unwrap_or_else(unknown),
             self.cpus,
             if self.virtual_machine == Some(true) { " (virtual)" } else { "" },
@@ -228,6 +228,24 @@ mod tests {
                 .all(|text| parse_stolen(text).is_none())
         );
     }
+
+    #[test]
+    fn each_line_fits_a_terminal() {
+        // A processor's own name has 48 bytes at the most.
+        let machine = Machine {
+            cpu: Some("N".repeat(48)),
+            cpus: 1024,
+            last_level_cache: Some("1048576K".to_owned()),
+            virtual_machine: Some(true),
+            memory_bytes: Some(u64::MAX),
+            transparent_huge_pages: Some("madvise".to_owned()),
+            huge_pages_free_bytes: u64::MAX,
+            system: "s".repeat(70),
+            load_1_min: None,
+        };
+        assert!(machine.lines().lines().all(|line| line.len() <= 80), "{}", machine.lines());
+    }
+
     #[test]
     fn huge_pages_are_told_from_others() {
         let text = |anonymous: u64, explicit: u64, transparent: u64| {
