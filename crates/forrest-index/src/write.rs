@@ -20,8 +20,8 @@ use crate::inner::{CHILDREN_MAX, Children, InnerNode};
 use crate::key::{Key, Pieces};
 use crate::latch::Locked;
 use crate::leaf::build::{self, Entries};
+use crate::leaf::runs::Runs;
 use crate::leaf::walk::Walk;
-use crate::leaf::words::Words;
 use crate::leaf::{BUILT_MAX, Blob, Cell, INLINE_MAX, Leaf};
 use crate::node::{Node, Share, Slot};
 use crate::reclaim::Garbage;
@@ -30,7 +30,6 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::value::Value;
 use forrest_base::lock;
 use std::cell::{Cell as Shared, RefCell};
-use std::mem::MaybeUninit;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, MutexGuard};
 
@@ -321,11 +320,10 @@ impl<'a> Writer<'a> {
         hash: u64,
         cell: Cell<'_>,
     ) -> Result<(), Error> {
-        if Words::suit(leaf) {
-            let mut words = MaybeUninit::uninit();
-            if let Some(words) = Words::gather(&mut words, leaf, key.bytes, hash, cell) {
-                return self.replace_words(leaf, lock, key, words);
-            }
+        if let Some(runs) = Runs::gather(leaf, key, hash, cell)
+            && let Some(cuts) = runs.cuts()
+        {
+            return self.replace_runs(leaf, lock, key, &runs, cuts);
         }
         let mut entries = Entries::new();
         entries.gather(leaf);
@@ -334,42 +332,49 @@ impl<'a> Writer<'a> {
         self.replace((leaf, lock), key, entries, newest, replaced.and_then(Cell::blob).as_slice())
     }
 
-    /// Replaces a leaf by one or two new ones with these entries.
-    fn replace_words(
+    /// Replaces a leaf by one or two new ones with these records.
+    fn replace_runs<'e>(
         &self,
         leaf: Leaf<'a>,
         lock: Locked<'a>,
         key: &Key<'_>,
-        words: &Words<'_>,
-    ) -> Result<(), Error> {
+        runs: &Runs<'a, 'e>,
+        (first, second): (usize, Option<usize>),
+    ) -> Result<(), Error>
+    where
+        'a: 'e,
+    {
         let build = |from: usize, to: usize| {
-            let slot = words.build(self.supply(), self.era, from, to);
-            slot.ok_or(Error::OutOfMemory((to - from) * 32))
+            let slot = runs.build(self.supply(), self.era, from, to);
+            slot.ok_or(Error::OutOfMemory(leaf.lines() as usize * LINE_BYTES))
         };
-        let (first, second) = words.cuts();
         let slot = build(0, first)?;
+        let dropped = runs.replaced().and_then(Cell::blob);
         let parent = match (second, self.lock_parent(leaf.node(), key)) {
-            (None, Parent::Node { inner, index, .. }) if inner.node().era() > self.floor => {
+            // Nearly always.
+            (None, Parent::Node { inner, index, .. })
+                if inner.node().era() > self.floor && !leaf.has_blobs() =>
+            {
                 inner.set_child(index, slot);
                 self.retire_leaf(leaf, lock, true);
                 return Ok(());
             }
             (_, parent) => parent,
         };
-        let mut new = vec![slot];
-        let result = second.map_or(Ok(()), |second| build(first, second).map(|slot| new.push(slot)));
-        let result = result.and_then(|()| {
-            let mut children = Children::with_capacity(2);
-            let (bytes, len) = if second.is_some() { words.separator(first) } else { Default::default() };
-            new.iter().for_each(|&slot| children.push(slot, Pieces([&bytes[..len], &[]])));
-            let index = if let Parent::Node { index, .. } = &parent { *index } else { 0 };
-            self.install(parent, index..index + 1, &children, key, usize::from(words.newest() >= first))
-        });
-        match result {
-            Ok(()) => self.retire_leaf(leaf, lock, true),
-            Err(_) => self.abandon(&new),
+        let mut new = Children::with_capacity(2);
+        new.push(slot, Pieces::default());
+        if let Some(second) = second {
+            match build(first, second) {
+                Ok(slot) => new.push(slot, runs.separator(first)),
+                Err(error) => {
+                    self.abandon(new.slots());
+                    return Err(error);
+                }
+            }
         }
-        result
+        let replaced = if let Parent::Node { index, .. } = &parent { *index..*index + 1 } else { 0..1 };
+        let newest = usize::from(runs.newest() >= first);
+        self.link(vec![(leaf, lock)], (parent, replaced), &new, (key, newest), dropped.as_slice())
     }
 
     /// Replaces a leaf by new ones with these entries. `newest` is where an entry was added; there is none if
@@ -436,6 +441,26 @@ impl<'a> Writer<'a> {
             new.push(slot, before);
             from = to;
         }
+        let parent = parent.unwrap_or_else(|| self.lock_parent(leaf.node(), key));
+        if let Parent::Node { index, .. } = &parent
+            && old.len() == 1
+        {
+            replaced = *index..*index + 1;
+        }
+        self.link(old, (parent, replaced), &new, (key, new.len() - 1), dropped)
+    }
+
+    /// Links `new` in place of the leaves `old`, the first of which had the key that changed, and retires these. A
+    /// failure leaves all as it was, and frees `new`.
+    fn link(
+        &self,
+        old: Vec<(Leaf<'a>, Locked<'a>)>,
+        (parent, replaced): (Parent<'a>, Range<usize>),
+        new: &Children<'_>,
+        (key, newest): (&Key<'_>, usize),
+        dropped: &[Blob],
+    ) -> Result<(), Error> {
+        let leaf = old[0].0;
         // A leaf that snapshots (or others than this batch) can see keeps its blobs; the new one gets counts.
         let mut copied = Vec::new();
         for (leaf, _) in old.iter().filter(|(leaf, _)| leaf.has_blobs() && leaf.node().era() <= self.floor) {
@@ -455,13 +480,7 @@ impl<'a> Writer<'a> {
             std::mem::forget(unsafe { blob.share() });
             self.tree.index.bags.blob_bytes.fetch_add(blob.len() as u64, Ordering::Relaxed);
         }
-        let parent = parent.unwrap_or_else(|| self.lock_parent(leaf.node(), key));
-        if let Parent::Node { index, .. } = &parent
-            && old.len() == 1
-        {
-            replaced = *index..*index + 1;
-        }
-        if let Err(error) = self.install(parent, replaced, &new, key, new.len() - 1) {
+        if let Err(error) = self.install(parent, replaced, new, key, newest) {
             // SAFETY: the counts were taken above.
             copied.into_iter().for_each(|blob| unsafe { self.tree.index.bags.drop_blob(blob) });
             self.abandon(new.slots());

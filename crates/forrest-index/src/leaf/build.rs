@@ -7,7 +7,7 @@ use crate::key::Pieces;
 use std::ops::ControlFlow;
 
 /// A leaf is split where its built records would take more without the common prefix of their keys, in bytes.
-const LEAF_BYTES_MAX: usize = 12 << 10;
+pub(super) const LEAF_BYTES_MAX: usize = 12 << 10;
 /// Fewest entries for which a common prefix is taken out: with fewer the next key would likely break it.
 pub(super) const PREFIX_ENTRIES_MIN: usize = 4;
 
@@ -113,7 +113,7 @@ impl<'a> Entries<'a> {
             return;
         }
         let plan = Plan::new(entries);
-        if entries.len() <= BUILT_MAX && plan.built_bytes - plan.prefix_len <= LEAF_BYTES_MAX {
+        if entries.len() <= BUILT_MAX && plan.bytes() <= LEAF_BYTES_MAX {
             return;
         }
         let weight =
@@ -179,7 +179,11 @@ impl Plan {
         if one_len && n > 0 && stride * n <= free_bytes {
             return Plan::fixed(n, prefix_len, first_len - prefix_len, stride);
         }
-        let record_bytes = free_bytes - 2 * n;
+        Plan::free(n, prefix_len, free_bytes - 2 * n)
+    }
+
+    /// The free form; `bytes` is what all records take.
+    pub(super) fn free(n: usize, prefix_len: usize, bytes: usize) -> Plan {
         let records = (HEAD_BYTES + n + n % 2 + 2 * n + prefix_len).next_multiple_of(UNIT);
         Plan {
             n,
@@ -187,9 +191,14 @@ impl Plan {
             suffix_len: 0,
             stride: 0,
             records,
-            built_bytes: records + record_bytes,
-            record_bytes: record_bytes.checked_div(n).unwrap_or(32) + UNIT,
+            built_bytes: records + bytes,
+            record_bytes: bytes.checked_div(n).unwrap_or(32) + UNIT,
         }
+    }
+
+    /// What counts against [`LEAF_BYTES_MAX`].
+    pub(super) fn bytes(&self) -> usize {
+        self.built_bytes - self.prefix_len
     }
 
     pub(super) fn fixed(n: usize, prefix_len: usize, suffix_len: usize, stride: usize) -> Plan {

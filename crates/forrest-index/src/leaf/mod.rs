@@ -27,8 +27,8 @@
 
 pub(crate) mod build;
 pub(crate) mod found;
+pub(crate) mod runs;
 pub(crate) mod walk;
-pub(crate) mod words;
 
 use crate::key::{self, Key};
 use crate::latch::Locked;
@@ -270,6 +270,13 @@ pub(crate) struct Record<'g> {
     pub(crate) cell: Cell<'g>,
 }
 
+impl Record<'_> {
+    /// What it takes in the free form, in bytes.
+    fn free_bytes(&self) -> usize {
+        (FREE_RECORD_HEAD + self.suffix.len() + self.cell.stored_len()).next_multiple_of(UNIT)
+    }
+}
+
 /// A leaf that stays allocated for `'g`, as all see it, or as the running batch does ([`Leaf::of_batch`]).
 #[derive(Clone, Copy)]
 pub(crate) struct Leaf<'g>(Node<'g>);
@@ -339,13 +346,26 @@ impl<'g> Sorted<'g> {
     }
 
     /// The first position from `from` on whose record is at or after the suffix, in steps that double.
-    pub(crate) fn lower_bound_from(&self, mut from: usize, suffix: &[u8]) -> usize {
+    pub(crate) fn lower_bound_from(&self, from: usize, suffix: &[u8]) -> usize {
+        let range = match self.is_of_words() && self.suffix_len == suffix.len() {
+            true => {
+                let wanted = key::first_word(suffix);
+                self.gallop(from, |position| self.word(position) < wanted)
+            }
+            false => self.gallop(from, |position| key::compare(self.at(position).suffix, suffix) == Less),
+        };
+        self.lower_bound_in(range, suffix)
+    }
+
+    /// Where the first position from `from` on is that is not below; or the end is there.
+    #[inline(always)]
+    fn gallop(&self, mut from: usize, is_below: impl Fn(usize) -> bool) -> Range<usize> {
         let (mut step, mut to) = (1, from);
-        while to < self.len() && key::compare(self.at(to).suffix, suffix) == Less {
+        while to < self.len() && is_below(to) {
             (from, to) = (to + 1, to + step);
             step *= 2;
         }
-        self.lower_bound_in(from..to.min(self.len()), suffix)
+        from..to.min(self.len())
     }
 
     /// The first position before `to` whose record is at or after the suffix, or `to`; in steps that double, from
@@ -755,10 +775,25 @@ impl<'g> Leaf<'g> {
     /// The first position in an order whose appended record is at or after the suffix, and whether it is equal.
     pub(crate) fn lower_bound_appended(self, order: Order, suffix: &[u8]) -> (usize, bool) {
         let (mut from, mut to) = (0, order.listed());
-        let stride = usize::from(self.head().stride);
+        let (stride, suffix_len) = (usize::from(self.head().stride), usize::from(self.head().suffix_len));
+        let first = self.0.address().wrapping_add(usize::from(self.head().appended) * UNIT);
         if !self.is_free_form() && stride > crate::arena::LINE_BYTES {
-            let first = self.0.address().wrapping_add(usize::from(self.head().appended) * UNIT);
             (0..order.appended()).for_each(|at| prefetch::read(first.wrapping_add(at * stride)));
+        }
+        if !self.is_free_form() && suffix.len() == suffix_len && suffix_len <= 8 && stride >= 8 {
+            let (wanted, shift) = (key::first_word(suffix), 64 - 8 * suffix_len as u32);
+            while from < to {
+                let middle = (from + to) / 2;
+                let record = first.wrapping_add(order.number(middle) * stride);
+                // SAFETY: a record of eight bytes at least was appended there.
+                let word = u64::from_be(unsafe { record.cast::<u64>().read_unaligned() });
+                match word.checked_shr(shift).cmp(&wanted.checked_shr(shift)) {
+                    Less => from = middle + 1,
+                    Equal => return (middle, true),
+                    Greater => to = middle,
+                }
+            }
+            return (from, false);
         }
         while from < to {
             let middle = (from + to) / 2;

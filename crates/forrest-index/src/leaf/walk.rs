@@ -60,7 +60,7 @@ impl<'g> Leaf<'g> {
 /// begins nearby, at records that the scan will read anyway. Arguments are passed by value, so that a loop keeps its
 /// state in registers.
 #[inline(never)]
-fn meets(sorted: Sorted<'_>, from: usize, suffix: &[u8]) -> (usize, bool) {
+pub(super) fn meets(sorted: Sorted<'_>, from: usize, suffix: &[u8]) -> (usize, bool) {
     let at = sorted.lower_bound_from(from, suffix);
     (at, at < sorted.len() && sorted.at(at).suffix == suffix)
 }
