@@ -39,6 +39,10 @@ def test_keys_come_back_in_the_order_of_values(codec: Codec[Any], values: list[A
         assert [key for key, _ in view.range(value)] == values[at:]
         assert list(view.range(stop=value, keys_only=True, reverse=True)) == values[:at][::-1]
         assert view.count(values[0], value) == at
+    ranges = [(value, None) for value in values] + [(None, values[1]), (values[-1], values[0])]
+    assert view.multi_scan(ranges, 2, keys_only=True) == [values[at : at + 2] for at in range(len(values))] + [values[:1], []]
+    assert view.multi_scan(iter(ranges[:1]), 1) == [[(values[0], None)]] and view.multi_scan([], 1) == []
+    assert view.prefixes_exist(values) == [True] * len(values)
     assert math.copysign(1, codecs.float64.decode(codecs.float64.encode(-0.0))) == -1
 
 

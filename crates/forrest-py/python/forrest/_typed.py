@@ -124,6 +124,30 @@ class TypedView(SortedMapping[_K, _V]):
         """The number of keys in a range and the bytes that they take, about. Does not read them."""
         return self._source.approximate(self._part(start), self._part(stop), prefix=self._part(prefix))
 
+    @overload
+    def multi_scan(
+        self, ranges: Iterable[tuple[Any, Any]], limit: int, *, keys_only: Literal[False] = False
+    ) -> list[list[tuple[_K, _V]]]: ...
+    @overload
+    def multi_scan(
+        self, ranges: Iterable[tuple[Any, Any]], limit: int, *, keys_only: Literal[True]
+    ) -> list[list[_K]]: ...
+    def multi_scan(
+        self, ranges: Iterable[tuple[Any, Any]], limit: int, *, keys_only: bool = False
+    ) -> list[list[tuple[_K, _V]]] | list[list[_K]]:
+        """The first pairs of many ranges, or their keys, at most limit of each. The start and stop of a range are as in
+        range(); None is no end. The waits for the disk overlap."""
+        parts = [(self._part(start), self._part(stop)) for start, stop in ranges]
+        if keys_only:
+            found = self._source.multi_scan(parts, limit, keys_only=True)
+            return [[_decoded(self._key, key, "key") for key in keys] for keys in found]
+        return [[self._pair(pair) for pair in pairs] for pairs in self._source.multi_scan(parts, limit)]
+
+    def prefixes_exist(self, prefixes: Iterable[Any], /) -> list[bool]:
+        """For each prefix, whether a key begins with it. A prefix is a part of a key, as in range()."""
+        encode = self._key.part or self._key.encode
+        return self._source.prefixes_exist([encode(prefix) for prefix in prefixes])
+
     def get_many(self, keys: Iterable[_K], /) -> list[_V | None]:
         """The values of many keys, in the order of keys; None for each missing key. Faster than single reads."""
         found = self._source.get_many(map(self._key.encode, keys))
