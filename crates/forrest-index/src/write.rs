@@ -352,10 +352,12 @@ impl<'a> Writer<'a> {
         let dropped = runs.replaced().and_then(Cell::blob);
         let parent = match (second, self.lock_parent(leaf.node(), key)) {
             // Nearly always.
-            (None, Parent::Node { inner, index, .. })
+            (None, Parent::Node { inner, index, lock: above })
                 if inner.node().era() > self.floor && !leaf.has_blobs() =>
             {
                 inner.set_child(index, slot);
+                // What is retired may free other garbage, for which no writer should wait above.
+                drop(above);
                 self.retire_leaf(leaf, lock, true);
                 return Ok(());
             }

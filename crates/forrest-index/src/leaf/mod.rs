@@ -340,19 +340,33 @@ impl<'g> Sorted<'g> {
     /// The suffix at a position of a leaf of words.
     #[inline(always)]
     fn word(&self, position: usize) -> u64 {
-        debug_assert!(self.is_of_words() && position < self.len());
-        // SAFETY: the position is below the number of records, each of which has eight bytes.
-        u64::from_be(unsafe { self.fixed(position).cast::<u64>().read_unaligned() }) & self.word_mask()
+        debug_assert!(position < self.len());
+        // SAFETY: the position is below the number of records.
+        unsafe { self.word_at(self.fixed(position)) }
+    }
+
+    /// The suffix of a record of a leaf of words.
+    ///
+    /// # Safety
+    /// The record, of eight bytes at least, was built or appended there.
+    #[inline(always)]
+    unsafe fn word_at(&self, record: *const u8) -> u64 {
+        debug_assert!(self.is_of_words());
+        // SAFETY: the record has eight bytes, as this function requires.
+        u64::from_be(unsafe { record.cast::<u64>().read_unaligned() }) & self.word_mask()
+    }
+
+    /// A suffix as a word, if the suffixes of the leaf are words of its length: then words compare as suffixes do.
+    #[inline(always)]
+    fn as_word(&self, suffix: &[u8]) -> Option<u64> {
+        (self.is_of_words() && self.suffix_len == suffix.len()).then(|| key::first_word(suffix))
     }
 
     /// The first position from `from` on whose record is at or after the suffix, in steps that double.
     pub(crate) fn lower_bound_from(&self, from: usize, suffix: &[u8]) -> usize {
-        let range = match self.is_of_words() && self.suffix_len == suffix.len() {
-            true => {
-                let wanted = key::first_word(suffix);
-                self.gallop(from, |position| self.word(position) < wanted)
-            }
-            false => self.gallop(from, |position| key::compare(self.at(position).suffix, suffix) == Less),
+        let range = match self.as_word(suffix) {
+            Some(wanted) => self.gallop(from, |position| self.word(position) < wanted),
+            None => self.gallop(from, |position| key::compare(self.at(position).suffix, suffix) == Less),
         };
         self.lower_bound_in(range, suffix)
     }
@@ -405,9 +419,8 @@ impl<'g> Sorted<'g> {
     /// The first position of a range whose record is at or after the suffix, or the range's end.
     fn lower_bound_in(&self, range: Range<usize>, suffix: &[u8]) -> usize {
         let (mut from, mut len) = (range.start, range.len());
-        if self.is_of_words() && self.suffix_len == suffix.len() {
+        if let Some(wanted) = self.as_word(suffix) {
             // As words, without a branch that could be mispredicted.
-            let wanted = key::first_word(suffix);
             while len > 0 {
                 let half = len / 2;
                 let below = self.word(from + half) < wanted;
@@ -775,19 +788,17 @@ impl<'g> Leaf<'g> {
     /// The first position in an order whose appended record is at or after the suffix, and whether it is equal.
     pub(crate) fn lower_bound_appended(self, order: Order, suffix: &[u8]) -> (usize, bool) {
         let (mut from, mut to) = (0, order.listed());
-        let (stride, suffix_len) = (usize::from(self.head().stride), usize::from(self.head().suffix_len));
+        let sorted = self.sorted();
         let first = self.0.address().wrapping_add(usize::from(self.head().appended) * UNIT);
-        if !self.is_free_form() && stride > crate::arena::LINE_BYTES {
-            (0..order.appended()).for_each(|at| prefetch::read(first.wrapping_add(at * stride)));
+        let record = |number: usize| first.wrapping_add(number * sorted.stride);
+        if !sorted.free_form && sorted.stride > crate::arena::LINE_BYTES {
+            (0..order.appended()).for_each(|number| prefetch::read(record(number)));
         }
-        if !self.is_free_form() && suffix.len() == suffix_len && suffix_len <= 8 && stride >= 8 {
-            let (wanted, shift) = (key::first_word(suffix), 64 - 8 * suffix_len as u32);
+        if let Some(wanted) = sorted.as_word(suffix) {
             while from < to {
                 let middle = (from + to) / 2;
-                let record = first.wrapping_add(order.number(middle) * stride);
-                // SAFETY: a record of eight bytes at least was appended there.
-                let word = u64::from_be(unsafe { record.cast::<u64>().read_unaligned() });
-                match word.checked_shr(shift).cmp(&wanted.checked_shr(shift)) {
+                // SAFETY: the order lists records that were appended, of the leaf's stride.
+                match unsafe { sorted.word_at(record(order.number(middle))) }.cmp(&wanted) {
                     Less => from = middle + 1,
                     Equal => return (middle, true),
                     Greater => to = middle,

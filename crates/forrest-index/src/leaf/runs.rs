@@ -174,7 +174,7 @@ impl<'g: 'k, 'k> Runs<'g, 'k> {
         }
     }
 
-    /// The span that a record belongs to, and the record.
+    /// The record at a position.
     fn record(&self, at: usize) -> Record<'k> {
         let spans = &self.spans[..self.spans_len];
         let (span, begin) = spans[spans.partition_point(|(_, begin)| *begin <= at) - 1];
