@@ -10,11 +10,12 @@ use std::path::PathBuf;
 
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, required, setup};
+use crate::{Failure, foreign, required, setup};
 
 /// The program.
 const CHECKER: &str = "crates/forrest/tests/histories";
 /// The tests that record.
+const PACKAGE: &str = "crates/forrest";
 const TESTS: &str = "tests::histories::";
 /// Below the target directory: the program, and the histories.
 const PROGRAM: &str = "histories-checker";
@@ -41,12 +42,8 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     let histories = workspace.target.join(HISTORIES);
     let _ = fs::remove_dir_all(&histories);
     fs::create_dir_all(&histories).map_err(|error| format!("{}: {error}", histories.display()))?;
-    let mut record = workspace.cargo(&["test", "--locked", "--package", "forrest-db", "--lib"]);
-    if setup::compiler(workspace).is_ok() {
-        record.args(["--features", "llds-user"]);
-    }
-    record.args(["--", TESTS]).env("FORREST_HISTORIES", &histories);
-    workspace::run(&mut record)?;
+    let mut record = foreign::test(workspace, PACKAGE, "src/lib.rs")?;
+    workspace::run(record.arg(TESTS).env("FORREST_HISTORIES", &histories))?;
     workspace::run(workspace.command(&program).arg(&histories))?;
     Ok(Outcome::Passed)
 }

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use crate::files::{empty, link, parent, write};
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, guide, required, setup};
+use crate::{Failure, foreign, guide, required, setup};
 
 /// The commands: the package that has them, and their names.
 const COMMANDS: &[(&str, &str)] = &[("forrest-cli", "forrest"), ("forrest-kvbench", "kvbench")];
@@ -160,13 +160,16 @@ pub(crate) fn put(workspace: &Workspace, prefix: &Path, profile: &str, extent: E
     if !cfg!(target_os = "linux") {
         return Err("what is installed is laid out for Linux".to_owned());
     }
-    let commands = extent.commands().iter().map(|(package, _)| *package);
-    let built = build(workspace, profile, commands)?;
-    for (_, command) in extent.commands() {
-        place(&built.join(command), &prefix.join("bin").join(command), 0o755)?;
-        pages(workspace, &built, command, prefix)?;
+    let packages = extent.commands().iter().map(|(package, _)| *package).collect::<Vec<_>>();
+    if !packages.is_empty() {
+        let built = foreign::packages(workspace, profile, &packages)?;
+        for (_, command) in extent.commands() {
+            place(&built.join(command), &prefix.join("bin").join(command), 0o755)?;
+            pages(workspace, &built, command, prefix)?;
+        }
     }
-    let built = build(workspace, of_libraries(profile), LIBRARIES.iter().map(|library| library.package))?;
+    let packages = LIBRARIES.iter().map(|library| library.package).collect::<Vec<_>>();
+    let built = foreign::packages(workspace, of_libraries(profile), &packages)?;
     for one in LIBRARIES {
         headers(&workspace.root.join("crates").join(one.package).join("include"), &prefix.join("include"))?;
         library(workspace, &built, one, prefix)?;
@@ -181,20 +184,6 @@ pub(crate) fn put(workspace: &Workspace, prefix: &Path, profile: &str, extent: E
 /// The profile of the libraries where the commands have this one.
 fn of_libraries(profile: &str) -> &str {
     if profile == "release" { "dist" } else { profile }
-}
-
-/// Builds packages, if there are any, and returns the directory of what was built.
-fn build(
-    workspace: &Workspace,
-    profile: &str,
-    packages: impl Iterator<Item = &'static str>,
-) -> Result<PathBuf, String> {
-    let mut command = workspace.cargo(&["build", "--locked", "--profile", profile]);
-    let packages: Vec<_> = packages.flat_map(|package| ["--package", package]).collect();
-    if !packages.is_empty() {
-        workspace::run(command.args(packages))?;
-    }
-    Ok(workspace.target.join(if profile == "dev" { "debug" } else { profile }))
 }
 
 /// The headers of a directory, and of those in it.

@@ -7,9 +7,9 @@
 //!   text.
 
 use crate::served::Served;
-use crate::setup;
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
+use crate::{foreign, setup};
 use std::path::Path;
 use std::process::Command;
 
@@ -56,7 +56,8 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
         .collect();
     records.sort();
-    let mut report = workspace.cargo(&["run", "--quiet", "--locked", "--package", "forrest-kvbench", "--"]);
+    foreign::build(workspace, &["--bin", "kvbench", "--bin", "forrest"])?;
+    let mut report = workspace.command(workspace.target.join("debug/kvbench"));
     workspace::run(report.arg("report").args(&records).arg("--html").arg(&page))?;
 
     let browser = Browser { workspace, directory: &directory };
@@ -123,7 +124,6 @@ impl Browser<'_> {
 /// Looks at the page of a store.
 fn served(browser: &Browser<'_>) -> Result<(), String> {
     let workspace = browser.workspace;
-    workspace::run(&mut workspace.cargo(&["build", "--quiet", "--locked", "--package", "forrest-cli"]))?;
     let forrest = workspace.target.join("debug/forrest");
     let store = browser.directory.join("store");
     for (keyspace, key, value) in MARKUP {

@@ -9,7 +9,7 @@ use std::fs;
 
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, guide, histories, required, setup};
+use crate::{Failure, foreign, guide, histories, required, setup};
 
 /// Below the target directory.
 const HISTORIES: &str = "histories-of-raft";
@@ -33,11 +33,9 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     let directory = workspace.target.join(HISTORIES);
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    // The example is built first: the tests start it.
-    let package = ["--locked", "--package", "forrest-raft"];
-    workspace::run(workspace.cargo(&["build", "--example", "node"]).args(package))?;
-    let mut tests = workspace.cargo(&["test", "--test", "it"]);
-    tests.args(package).args(["--", "--include-ignored", "--nocapture", "--test-threads", "1"]);
+    // Examples are built with the tests, which start one.
+    let mut tests = foreign::test(workspace, "crates/forrest-raft", "tests/it/main.rs")?;
+    tests.args(["--include-ignored", "--nocapture", "--test-threads", "1"]);
     tests.args(["simulator", "processes", "history"]);
     workspace::run(tests.env("FORREST_HISTORIES", &directory))?;
     if !setup::on_path("curl") {

@@ -14,7 +14,7 @@ use crate::served::Served;
 use crate::sources::{self, Source};
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{files, guide, required, setup};
+use crate::{files, foreign, guide, required, setup};
 
 /// Debian's source package.
 const VALKEY: Source = Source {
@@ -53,7 +53,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         Ok(tests) => tests,
         Err(why) => return Ok(Outcome::Skipped(why)),
     };
-    workspace::run(&mut workspace.cargo(&["build", "--locked", "--package", "forrest-cli"]))?;
+    foreign::build(workspace, &["--bin", "forrest"])?;
     let (server, port) = serve(workspace)?;
     suite(workspace, &tests, port)?;
 

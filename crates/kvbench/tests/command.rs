@@ -78,7 +78,7 @@ fn every_record_of_the_project_is_what_the_schema_says() {
 #[test]
 fn a_quick_run_measures_every_subject_and_all_agree() {
     let path = scratch("quick.jsonl");
-    let pairs = sized("4K", "8K");
+    let pairs = sized("1K", "4K");
     let output = kvbench(&["memory", "--quick", "-n", pairs, "--json", path.to_str().unwrap()]);
     let (out, error) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{out}{error}");

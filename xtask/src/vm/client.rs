@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use super::archive::Archive;
 use crate::foreign;
@@ -37,7 +36,7 @@ const C_PROGRAMS: &[(&str, &str)] = &[
 impl Client {
     /// Builds all programs, those in C with this compiler, and finds their libraries.
     pub(crate) fn build(workspace: &Workspace, folder: &Path, compiler: &str) -> Result<Client, String> {
-        let tests = library_tests(workspace)?;
+        let tests = foreign::test_program(workspace, IT)?;
         // What cargo builds for the tests of the C library lies beside those of the other.
         let library = tests.with_file_name("libforrest.a");
         let mut programs = vec![("it", tests), ("forrest", workspace.target.join("debug/forrest"))];
@@ -102,6 +101,9 @@ impl Client {
     }
 }
 
+/// The library's integration tests.
+const IT: &str = "crates/forrest/tests/it/main.rs";
+
 /// Builds a program in C, linked with the library's archive.
 fn c_program(
     workspace: &Workspace,
@@ -117,30 +119,6 @@ fn c_program(
     command.arg("-iquote").arg(folder.join("include/llds"));
     command.arg("-o").arg(program).arg(folder.join(source)).arg(library);
     workspace::run(command.args(["-lpthread", "-ldl", "-lm", "-Wl,-S"]))
-}
-
-/// The library's tests, built as the step `tests` builds them, so that it is done once.
-fn library_tests(workspace: &Workspace) -> Result<PathBuf, String> {
-    let mut build = foreign::build(workspace, &["--no-run", "--message-format=json-render-diagnostics"]);
-    println!("$ {}", workspace::line(&build));
-    let output = build.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{} of: {}", output.status, workspace::line(&build)));
-    }
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    said.lines()
-        .find_map(executable)
-        .ok_or_else(|| "cargo did not tell where the library's tests are".to_owned())
-}
-
-/// Where the library's integration tests lie. Other packages have tests called `it` too.
-const IT: &str = "crates/forrest/tests/it/main.rs";
-
-/// The path of the library's integration tests, if this message of cargo has it.
-fn executable(message: &str) -> Option<PathBuf> {
-    let is_it = message.contains("\"kind\":[\"test\"]") && message.contains(&format!("{IT}\""));
-    let (_, path) = message.split_once("\"executable\":\"").filter(|_| is_it)?;
-    Some(PathBuf::from(path.split_once('"')?.0))
 }
 
 /// The library of a line of ldd; none is one that the kernel itself brings.
@@ -167,18 +145,5 @@ mod tests {
             found,
             ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"].map(PathBuf::from)
         );
-    }
-
-    #[test]
-    fn the_tests_are_found_in_what_cargo_says() {
-        let message = |kind, file: &str| {
-            format!(
-                "{{\"target\":{{\"kind\":[\"{kind}\"],\"name\":\"it\",\"src_path\":\"/forrest/{file}\"}},\
-                \"executable\":\"/target/debug/deps/it-1\"}}"
-            )
-        };
-        assert_eq!(executable(&message("test", IT)), Some(PathBuf::from("/target/debug/deps/it-1")));
-        assert_eq!(executable(&message("lib", IT)), None);
-        assert_eq!(executable(&message("test", "crates/forrest-raft/tests/it/main.rs")), None);
     }
 }

@@ -238,7 +238,7 @@ fn follows(disk: &Simulated, options: &Options, seen: &[Change], what: &str) {
 
 #[test]
 fn a_power_cut_takes_nothing_back_that_was_seen_as_synced() {
-    let states = after_power_cuts(seeds(4, 12), sized(3, 1));
+    let states = after_power_cuts(seeds(3, 8), sized(3, 2));
     println!("{states} states");
     assert!(states > 100, "only {states} states were looked at");
 }

@@ -207,7 +207,7 @@ pub(super) fn after_power_cuts(seeds: Range<u64>) -> u64 {
 
 #[test]
 fn power_may_be_cut_at_any_io() {
-    assert!(after_power_cuts(seeds(2, 12)) > 100);
+    assert!(after_power_cuts(seeds(2, 4)) > 100);
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn random_work_is_right() {
 
 #[test]
 fn expired_values_are_never_returned() {
-    agree_with_a_map(seeds(12, 100));
+    agree_with_a_map(seeds(12, 50));
 }
 
 /// Compares random work with a map.
@@ -276,7 +276,7 @@ pub(super) fn agree_with_a_map(seeds: Range<u64>) {
 /// and with ingests that meet partitions which begin meanwhile.
 #[test]
 fn what_is_dropped_stays_away() {
-    for seed in seeds(12, 200) {
+    for seed in seeds(12, 60) {
         let mut random = Random(seed ^ 50);
         let decide = |_: &str, _: &[u8], value: &[u8]| match value {
             [b'd', ..] => Verdict::Drop,

@@ -74,7 +74,7 @@ pub(super) fn after_power_cuts(seeds: Range<u64>) -> u64 {
 
 #[test]
 fn a_power_cut_leaves_all_of_an_ingest_or_nothing() {
-    let states = after_power_cuts(seeds(3, 8));
+    let states = after_power_cuts(seeds(2, 4));
     println!("{states} states");
     assert!(states > 100, "only {states} states were looked at");
 }
@@ -96,7 +96,7 @@ pub(super) fn failing_io(seeds: Range<u64>, every: usize) {
 
 #[test]
 fn any_io_of_an_ingest_may_fail() {
-    failing_io(seeds(2, 4), sized(5, 1));
+    failing_io(seeds(2, 3), sized(5, 2));
 }
 
 /// An ingest that finds no space, at any of its I/Os, leaves the store as it was, which goes on.

@@ -104,7 +104,7 @@ fn random_work_is_right() {
 
 #[test]
 fn power_may_be_cut_at_any_io() {
-    assert!(with_merges(|| crash::after_power_cuts(seeds(2, 12))) > 100);
+    assert!(with_merges(|| crash::after_power_cuts(seeds(1, 3))) > 100);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_kill_loses_nothing() {
 
 #[test]
 fn a_power_cut_after_a_kill_loses_nothing() {
-    assert!(with_merges(|| crash::cuts_upon_kills(seeds(1, 3), sized(9, 2))) > 50);
+    assert!(with_merges(|| crash::cuts_upon_kills(seeds(1, 2), sized(9, 4))) > 50);
 }
 
 #[test]
@@ -134,12 +134,12 @@ fn any_io_may_fail() {
 
 #[test]
 fn any_io_may_fail_where_tables_are_wide() {
-    with_merges(|| failing_io_of(seeds(1, 2), |seed| wide_steps(seed, 12), &FAILURES, sized(17, 3)));
+    with_merges(|| failing_io_of(seeds(1, 2), |seed| wide_steps(seed, 12), &FAILURES, sized(29, 11)));
 }
 
 #[test]
 fn any_bit_may_flip() {
-    with_merges(|| damage::flipped_bits(seeds(1, 2), sized(5, 1)));
+    with_merges(|| damage::flipped_bits(seeds(1, 2), sized(5, 2)));
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub(super) fn after_random_work(seeds: Range<u64>) {
 
 #[test]
 fn random_work_is_right() {
-    after_random_work(seeds(20, 200));
+    after_random_work(seeds(20, 120));
 }
 
 /// Power cuts at every I/O; returns the number of states checked.
@@ -66,7 +66,7 @@ pub(super) fn after_power_cuts(seeds: Range<u64>) -> u64 {
 
 #[test]
 fn power_may_be_cut_at_any_io() {
-    assert!(after_power_cuts(seeds(2, 6)) > 100);
+    assert!(after_power_cuts(seeds(1, 2)) > 100);
 }
 
 /// A bit of each `every`-th byte of every table: reads are right or fail, and verify notices.
@@ -110,7 +110,7 @@ fn any_bit_may_flip() {
 
 #[test]
 fn any_io_may_fail() {
-    failing_io_of(seeds(1, 1), |seed| packed_steps(seed, 8), &FAILURES, sized(5, 2));
+    failing_io_of(seeds(1, 1), |seed| packed_steps(seed, 8), &FAILURES, sized(7, 4));
 }
 
 fn set(store: &Handle<Simulated>, keyspace: &str, key: &str, value: &[u8]) -> Result<()> {

@@ -133,7 +133,7 @@ fn next(model: &Pairs, from: &[u8]) -> Option<Vec<u8>> {
 /// Changes, snapshots, flushes and merges in random order: each snapshot goes on showing what it was taken of.
 #[test]
 fn each_snapshot_shows_its_own_ranges() {
-    snapshots(0..sized(300, 3_000));
+    snapshots(0..sized(200, 1_000));
 }
 
 pub(super) fn snapshots(seeds: Range<u64>) {
@@ -170,7 +170,7 @@ pub(super) fn snapshots(seeds: Range<u64>) {
 /// Flushes alone, so that a partition gets as many tables as it may, and they are merged with new ranges.
 #[test]
 fn flushes_merge_tables_with_ranges() {
-    merging_flushes(0..sized(20, 200));
+    merging_flushes(0..sized(20, 120));
 }
 
 pub(super) fn merging_flushes(seeds: Range<u64>) {

@@ -208,7 +208,7 @@ pub(super) fn flipped_bits(every: usize) {
 
 #[test]
 fn what_is_intact_is_copied_from_a_store_with_a_flipped_bit() {
-    flipped_bits(sized(307, 101));
+    flipped_bits(sized(307, 211));
 }
 
 /// A block that the device does not return is damage, and the rest of its file is copied.
@@ -311,7 +311,7 @@ fn what_is_intact_is_copied_from_a_store_with_a_missing_or_cut_file() {
             _ => old.check(files, &format!("{name} is missing")).unwrap(),
         };
         assert_eq!(lost.is_empty(), name.kind == Kind::Remix, "{name}: {lost:?}");
-        for len in places(bytes.len(), sized(307, 101)).filter(|_| name.kind != Kind::Log || *name != newest)
+        for len in places(bytes.len(), sized(307, 211)).filter(|_| name.kind != Kind::Log || *name != newest)
         {
             match old.check(old.damaged(at, |bytes| bytes.truncate(len)), &format!("{name} cut to {len}")) {
                 Ok(_) => {}
