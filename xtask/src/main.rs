@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod collisions;
 mod counts;
 mod crash;
 mod docs;

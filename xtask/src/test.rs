@@ -7,8 +7,8 @@ use crate::foreign::{TESTS, with_foreign};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{
-    Failure, docs, engine, go, histories, install, instructions, kafka, leveldb, models, msrv, mutants, node,
-    packages, page, portable, python, races, raft, redis, required, setup, soak, tidy, vm,
+    Failure, collisions, docs, engine, go, histories, install, instructions, kafka, leveldb, models, msrv,
+    mutants, node, packages, page, portable, python, races, raft, redis, required, setup, soak, tidy, vm,
 };
 
 const STEPS: &[Step] = &[
@@ -26,7 +26,6 @@ const STEPS: &[Step] = &[
         does: "what is installed and packaged, used from C and at the shell",
         run: install::step,
     },
-    Step { name: "packages", does: "the crates as the registry gets them", run: packages::step },
     Step {
         name: "counted",
         does: "instructions of operations, compared with the record",
@@ -51,6 +50,7 @@ const STEPS: &[Step] = &[
         does: "LevelDB's own test of its C functions, plyvel's tests, the guide",
         run: leveldb::step,
     },
+    Step { name: collisions::NAME, does: collisions::DOES, run: collisions::step },
     Step { name: "loom", does: "models of the lock-free protocols", run: models::loom },
     Step {
         name: "weakened",
@@ -75,6 +75,8 @@ const STEPS: &[Step] = &[
     Step { name: vm::NAME, does: vm::DOES, run: vm::step },
     Step { name: soak::NAME, does: soak::DOES, run: soak::step },
     Step { name: "races", does: "stress tests under AddressSanitizer and ThreadSanitizer", run: races::step },
+    // The last one, because it may have cargo forget what it has built of these crates.
+    Step { name: "packages", does: "the crates as the registry gets them", run: packages::step },
 ];
 
 /// The steps that run by hand when none is named.

@@ -553,6 +553,20 @@ fn walk<V: View>(view: &V, map: &Map, key: &[u8], moves: &[usize], keys_only: bo
     }
 }
 
+/// Keys with these ends differ in zeros only, or only after their eighth or sixteenth byte: where stores compare words
+/// of a key.
+const ENDS: &[&[u8]] = &[
+    b"\0",
+    b"\0\0\0\0\0\0\0\0",
+    b"seven..",
+    b"seven..\0",
+    b"eight...",
+    b"eight...\0",
+    b"eight...sixteen.",
+    b"eight...sixteen.\0",
+    b"eight...sixteen.x",
+];
+
 /// Random choices that follow from the seed.
 struct Choice(Random);
 
@@ -561,10 +575,14 @@ impl Choice {
         self.0.index(end)
     }
 
-    /// One of some forty keys.
+    /// One of some forty short keys, or of as many that have an end of [`ENDS`].
     fn key(&mut self) -> Vec<u8> {
-        let length = self.below(4);
-        (0..length).map(|_| [b'a', b'b', 0xFF][self.below(3)]).collect()
+        let (length, end) = match self.below(4) {
+            0 => (self.below(2), ENDS[self.below(ENDS.len())]),
+            _ => (self.below(4), &b""[..]),
+        };
+        let start = (0..length).map(|_| [b'a', b'b', 0xFF][self.below(3)]).collect::<Vec<u8>>();
+        [&start[..], end].concat()
     }
 
     /// An empty value, a counter, a short value, or one that is too long for a node.

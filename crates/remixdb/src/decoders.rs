@@ -12,7 +12,7 @@ use crate::backup;
 use crate::cache::Cache;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
-use crate::disk::{self, Kind, Name};
+use crate::disk::{self, Kind, Name, Sealed};
 use crate::manifest::{self, Files};
 use crate::memory::Memory;
 use crate::partition::{Partition, Shared};
@@ -133,7 +133,7 @@ pub fn keys(input: &[u8]) {
     for bytes in [input.to_vec(), sealed] {
         let old = Name::table(number.saturating_sub(1));
         let files = [(Name::key(number), bytes), (old, vec![0; page::BYTES])];
-        let Ok(disk) = disk::Sealed::open(Simulated::from_files(files), &options) else { continue };
+        let Ok(disk) = Sealed::open(Simulated::from_files(files), &options) else { continue };
         let file = disk::open(&disk, old).expect("it is there");
         let mut bytes = [0; page::BYTES];
         assert!(disk::read_exact(&disk, &file, old, &mut bytes, 0).is_err(), "zeros were decrypted");
@@ -145,7 +145,7 @@ pub fn keys(input: &[u8]) {
 pub fn table(input: &[u8]) {
     let name = Name::table(NUMBER);
     for disk in disks(name, input) {
-        if let Ok(table) = Table::open(Arc::new(disk), name, &no_cache()) {
+        if let Ok(table) = Table::open(Arc::new(Sealed::plain(disk)), name, &no_cache()) {
             let table = Arc::new(table);
             let last = table.entries().saturating_sub(1);
             // An error ends a walk. Entries after it are reached from the other end.
@@ -158,7 +158,7 @@ pub fn table(input: &[u8]) {
 }
 
 /// Reads one entry, and searches for its key.
-fn look_at(table: &Arc<Table<Simulated>>, ordinal: u32) -> Result<()> {
+fn look_at(table: &Arc<Table<Sealed<Simulated>>>, ordinal: u32) -> Result<()> {
     if ordinal >= table.entries() {
         return Ok(());
     }
@@ -184,7 +184,7 @@ fn look_at(table: &Arc<Table<Simulated>>, ordinal: u32) -> Result<()> {
 }
 
 /// Reads all entries in order with one cursor.
-fn walk(table: &Arc<Table<Simulated>>) -> Result<()> {
+fn walk(table: &Arc<Table<Sealed<Simulated>>>) -> Result<()> {
     let mut cursor = table::TableCursor::walking(table.clone());
     for ordinal in 0..table.entries().min(ENTRIES_MAX) {
         cursor.key_at(ordinal)?;
@@ -199,7 +199,7 @@ fn walk(table: &Arc<Table<Simulated>>) -> Result<()> {
 fn tables() -> &'static [(Name, Vec<u8>)] {
     static TABLES_MADE: OnceLock<Vec<(Name, Vec<u8>)>> = OnceLock::new();
     TABLES_MADE.get_or_init(|| {
-        let disk = Simulated::new();
+        let disk = Sealed::plain(Simulated::new());
         for number in 1..=TABLES {
             let builder = table::Builder::new(&disk, Name::table(number)).expect("it can be made");
             let mut builder = builder.tagged(number == 1);
@@ -213,7 +213,7 @@ fn tables() -> &'static [(Name, Vec<u8>)] {
             }
             builder.finish().expect("it can be written");
         }
-        disk.files()
+        disk.inner().files()
     })
 }
 
@@ -223,7 +223,8 @@ pub fn remix(input: &[u8]) {
     let mut sealed = input.to_vec();
     seal(name, &mut sealed);
     for bytes in [input.to_vec(), sealed] {
-        let disk = Arc::new(Simulated::from_files(tables().iter().cloned().chain([(name, bytes)])));
+        let files = tables().iter().cloned().chain([(name, bytes)]);
+        let disk = Arc::new(Sealed::plain(Simulated::from_files(files)));
         let files = Files { remix: NUMBER, tables: (1..=TABLES).collect() };
         // With its order in memory, and in the file.
         for most in [None, Some(0)] {
@@ -239,7 +240,7 @@ pub fn remix(input: &[u8]) {
 }
 
 /// Walks through a partition from both ends, and looks up keys that it has and has not.
-fn search(opened: &Partition<Simulated>) -> Result<()> {
+fn search(opened: &Partition<Sealed<Simulated>>) -> Result<()> {
     let mut cursor = opened.cursor(false, 0)?;
     let mut steps = 0;
     let mut is_at_one = cursor.first()?;
@@ -302,7 +303,7 @@ pub fn store(input: &[u8]) {
 
 /// Uses a store in all ways, until a call fails.
 pub(crate) fn exercise(disk: &Simulated, options: &Options) -> Result<()> {
-    let store = Handle::open_unattended(disk.clone(), options)?;
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), options)?;
     for name in store.keyspaces()? {
         let space = store.keyspace(&name)?;
         let view = store.view(&space);
@@ -412,7 +413,7 @@ mod tests {
         for (name, bytes) in tables() {
             inputs.push(("table", format!("small-{name}"), bytes.clone()));
         }
-        let disk = Arc::new(Simulated::from_files(tables().iter().cloned()));
+        let disk = Arc::new(Sealed::plain(Simulated::from_files(tables().iter().cloned())));
         let open = |number| Table::open(disk.clone(), Name::table(number), &no_cache()).expect("a table");
         let opened: Vec<_> = (1..=TABLES).map(|number| Arc::new(open(number))).collect();
         let named: Vec<_> = opened.iter().map(|table| (table.name().number, table.entries())).collect();
@@ -420,7 +421,8 @@ mod tests {
             let name = Name::remix(NUMBER + u64::from(tags));
             let remix = crate::remix::build(&mut partition::runs(&opened), tags).expect("a REMIX");
             remix.write(&*disk, name, &named).expect("it can be written");
-            let (_, bytes) = disk.files().into_iter().find(|(other, _)| *other == name).expect("it is there");
+            let mut files = disk.inner().files().into_iter();
+            let (_, bytes) = files.find(|(other, _)| *other == name).expect("it is there");
             inputs.push(("remix", format!("tags-{tags}"), bytes));
         }
         inputs.push(("backup", "of-a-table".to_string(), described()));
@@ -430,12 +432,13 @@ mod tests {
     /// The description of a backup of a small store.
     fn described() -> Vec<u8> {
         let into = Simulated::new();
-        let store = Handle::open_unattended(Simulated::new(), &Options::default()).expect("it opens");
+        let store =
+            Handle::open_unattended(Sealed::plain(Simulated::new()), &Options::default()).expect("it opens");
         let space = store.keyspace("default").expect("it is there");
         store.apply(&space, Op::Set { key: b"oak", value: b"Quercus" }).expect("it works");
         store.compact().expect("it works");
         let see = &mut |_: backup::Progress| ControlFlow::Continue(());
-        let made = store.backup(into.clone(), [0, 0], &backup::BackupOptions::default(), see);
+        let made = store.backup(Sealed::plain(into.clone()), [0, 0], &backup::BackupOptions::default(), see);
         let id = made.expect("it is made").id;
         into.files().into_iter().find(|(name, _)| *name == Name::copy(id)).expect("it is there").1
     }

@@ -256,7 +256,16 @@ fn nothing_is_read_after_its_end_or_leaked() {
 
 /// The same under valgrind, which looks at the Rust in it as well.
 #[test]
-fn valgrind_finds_nothing() {
+fn valgrind_finds_nothing_in_memory() {
+    valgrind_finds_nothing(true);
+}
+
+#[test]
+fn valgrind_finds_nothing_on_disk() {
+    valgrind_finds_nothing(false);
+}
+
+fn valgrind_finds_nothing(in_memory: bool) {
     const CALL: &[&str] =
         &["-q", "--error-exitcode=9", "--errors-for-leak-kinds=definite", "--fair-sched=yes"];
     if !succeeds(Command::new("valgrind").arg("--version")) {
@@ -268,6 +277,9 @@ fn valgrind_finds_nothing() {
         let built = build(Language::C, &own(checks), Link::Shared, &["-g", "-DWATCHED"], directory.path());
         let Some(program) = built else { return };
         for url in homes(directory.path(), &named("valgrind", checks)) {
+            if url.starts_with("memory:") != in_memory {
+                continue;
+            }
             if url.starts_with("llds-user:") {
                 println!("skipped llds-user: it reserves more addresses than valgrind has");
                 continue;

@@ -130,7 +130,7 @@ fn against_a_map(db: &Db, seed: u64) {
 
 #[test]
 fn blobs_are_as_the_map() {
-    as_the_map(0..sized(2, 10));
+    as_the_map(0..sized(2, 6));
 }
 
 pub(super) fn as_the_map(seeds: Range<u64>) {
@@ -146,7 +146,7 @@ pub(super) fn as_the_map(seeds: Range<u64>) {
 #[cfg(feature = "simulated")]
 #[test]
 fn blobs_survive_power_cuts() {
-    through_power_cuts(0..sized(3, 12));
+    through_power_cuts(0..sized(3, 6));
 }
 
 #[cfg(feature = "simulated")]

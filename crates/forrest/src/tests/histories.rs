@@ -365,7 +365,7 @@ pub(super) fn have_a_serial_order(seeds: Range<u64>) {
 
 #[test]
 fn what_takes_turns_has_a_serial_order() {
-    have_a_serial_order(0..sized(30, 200));
+    have_a_serial_order(0..sized(30, 100));
 }
 
 /// The check can fail. What it refuses, the other program must refuse, too.

@@ -438,7 +438,7 @@ pub(super) fn against_the_model(seeds: Range<u64>) {
 
 #[test]
 fn a_transaction_is_committed_if_it_would_do_the_same_again() {
-    against_the_model(0..sized(200, 1_000));
+    against_the_model(0..sized(200, 600));
 }
 
 /// A transaction that has a lock twice, by two handles, gives it up once.

@@ -69,7 +69,7 @@ fn sum(content: &Content) -> i64 {
 /// none before the last that was durable.
 #[test]
 fn transactions_survive_power_cuts() {
-    for seed in 0..sized(3, 12) {
+    for seed in 0..sized(3, 6) {
         let disk = Simulated::new();
         let (db, background) = simulated::open_unattended(disk.clone(), &builder()).expect("a new store");
         let log = db.keyspace("log").expect("a keyspace");
@@ -120,7 +120,7 @@ fn transactions_survive_power_cuts() {
 /// whole.
 #[test]
 fn threads_that_sync_lose_nothing() {
-    for seed in 0..sized(2, 10) {
+    for seed in 0..sized(2, 6) {
         let disk = Simulated::new();
         let db = simulated::open(disk.clone(), &builder()).expect("a new store");
         let log = db.keyspace("log").expect("a keyspace");
@@ -150,7 +150,7 @@ fn threads_that_sync_lose_nothing() {
 /// The model of the public API, with a thread in the background, on the simulated disk.
 #[test]
 fn a_simulated_disk_answers_as_the_model() {
-    for seed in drive::seeds(2, 10) {
+    for seed in drive::seeds(2, 6) {
         let fresh = || {
             let builder = builder().memtable_bytes(4 << 10).batch_bytes_max(16 << 20);
             World::new(simulated::open(Simulated::new(), &builder).expect("a new store"))

@@ -112,6 +112,6 @@ fn what_does_not_fit_is_refused() {
     runs.partition(Some(&both)).unwrap();
 
     let store = directory.path().join("store");
-    drop(crate::Store::open(Real::open(&store, &Options::default()).unwrap(), &Options::default()).unwrap());
+    drop(crate::Store::at(&store, &Options::default()).unwrap());
     refused(Runs::open(&store, 1 << 20).map(|_| ()));
 }

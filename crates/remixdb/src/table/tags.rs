@@ -25,7 +25,8 @@ pub(super) struct Tags(Array<u16>);
 /// The tag of a key.
 #[inline]
 pub(super) fn tag(key: &[u8]) -> u16 {
-    (xxh3_64(key) >> 48) as u16
+    // In a build for tests they hide no wrong comparison.
+    (xxh3_64(key) >> if cfg!(forrest_collisions) { 63 } else { 48 }) as u16
 }
 
 impl Tags {

@@ -7,7 +7,7 @@
 //! Where a count of bytes shows it, that is checked. Elsewhere the processor time of the same work in two forms is
 //! compared, on one thread in one run. The defects that these tests were written for are factors of 10 and more.
 
-use super::world::options;
+use super::world::{Disk, options, unsealed};
 use crate::catalog::Space;
 use crate::compact::WORTH;
 use crate::core::Handle;
@@ -32,8 +32,8 @@ fn roomy() -> Options {
     }
 }
 
-fn open(disk: &Simulated) -> Handle<Simulated> {
-    Handle::open_unattended(disk.clone(), &roomy()).expect("it opens")
+fn open(disk: &Simulated) -> Handle<Disk> {
+    Handle::open_unattended(unsealed(disk.clone()), &roomy()).expect("it opens")
 }
 
 /// Processor time of this thread for some work.
@@ -48,7 +48,7 @@ fn cost(work: impl FnOnce()) -> Duration {
 }
 
 /// Bytes that the memtables count, as the decision to make a table of one does.
-fn memtable_bytes(store: &Handle<Simulated>) -> usize {
+fn memtable_bytes(store: &Handle<Disk>) -> usize {
     store.version().memtables().map(|memtable| memtable.bytes()).sum()
 }
 
@@ -88,7 +88,7 @@ fn a_key_keeps_only_versions_that_a_snapshot_reads() {
         "{bytes} bytes for {ADDS} additions with {} snapshots",
         snapshots.len()
     );
-    let read = |snapshots: &[(i64, crate::view::Snapshot<Simulated>)]| {
+    let read = |snapshots: &[(i64, crate::view::Snapshot<Disk>)]| {
         for (sum, snapshot) in snapshots {
             let past = forrest_engine::Snapshot::view(snapshot, "default");
             assert_eq!(past.get(b"count").expect("it reads").as_deref(), Some(&sum.to_be_bytes()[..]));
@@ -105,7 +105,7 @@ fn a_key_keeps_only_versions_that_a_snapshot_reads() {
 }
 
 /// A store with `ranges` times `keys` keys, and the bounds of the ranges.
-fn with_ranges(ranges: u32, keys: u32) -> (Handle<Simulated>, Arc<Space>, Vec<[[u8; 4]; 2]>) {
+fn with_ranges(ranges: u32, keys: u32) -> (Handle<Disk>, Arc<Space>, Vec<[[u8; 4]; 2]>) {
     let store = open(&Simulated::new());
     let space = store.keyspace("default").expect("it is there");
     for number in 0..ranges * keys {
@@ -230,7 +230,7 @@ fn long_key(number: u32) -> [u8; 230] {
     key
 }
 
-fn fill_by_batches(store: &Handle<Simulated>) -> Arc<Space> {
+fn fill_by_batches(store: &Handle<Disk>) -> Arc<Space> {
     let space = store.keyspace("default").expect("it is there");
     for from in (0..MANY).step_by(10_000) {
         let keys: Vec<_> = (from..from + 10_000).map(long_key).collect();
@@ -245,12 +245,12 @@ fn fill_by_batches(store: &Handle<Simulated>) -> Arc<Space> {
 fn a_store_opens_with_smaller_options_than_it_was_written_with() {
     let disk = Simulated::new();
     let large = Options { memtable_bytes: 1 << 30, batch_bytes_max: 1 << 30, ..roomy() };
-    let store = Handle::open_unattended(disk.clone(), &large).expect("it opens");
+    let store = Handle::open_unattended(unsealed(disk.clone()), &large).expect("it opens");
     fill_by_batches(&store);
     store.sync().expect("it syncs");
     drop(store);
     let options = tiny();
-    let store = Handle::open_unattended(disk, &options).expect("it opens with other options");
+    let store = Handle::open_unattended(unsealed(disk), &options).expect("it opens with other options");
     assert_eq!(store.stats().expect("it has figures").keys, u64::from(MANY));
     assert!(store.backlog_bytes() <= 3 * options.memtable_bytes, "{} bytes wait", store.backlog_bytes());
     while store.step().expect("it makes tables") {}
@@ -260,11 +260,11 @@ fn a_store_opens_with_smaller_options_than_it_was_written_with() {
 #[test]
 fn a_range_of_more_keys_than_a_memtable_takes_can_be_deleted() {
     let disk = Simulated::new();
-    let store = Handle::open_unattended(disk.clone(), &roomy()).expect("it opens");
+    let store = Handle::open_unattended(unsealed(disk.clone()), &roomy()).expect("it opens");
     fill_by_batches(&store);
     store.flush_all().expect("it makes tables");
     drop(store);
-    let store = Handle::open_unattended(disk, &tiny()).expect("it opens with other options");
+    let store = Handle::open_unattended(unsealed(disk), &tiny()).expect("it opens with other options");
     let space = store.keyspace("default").expect("it is there");
     store.apply(&space, Op::DeleteRange { start: b"", end: None }).expect("all can be deleted");
     store.apply(&space, Op::Set { key: b"after", value: b"" }).expect("the store has not stopped");
@@ -276,7 +276,7 @@ fn memory_of_waiting_memtables_has_a_limit() {
     const MEMTABLE: usize = 64 << 10;
     let options =
         Options { memtable_bytes: MEMTABLE, wait: Duration::from_millis(50), ..options(Durability::Memory) };
-    let store = Handle::open(Simulated::new(), &options).expect("it opens");
+    let store = Handle::open(unsealed(Simulated::new()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let put = |number: u32| {
         store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: &[7; 1000] }).map(drop)
@@ -298,7 +298,7 @@ fn memory_of_waiting_memtables_has_a_limit() {
 #[test]
 fn a_change_that_waits_too_long_names_what_holds_the_memory() {
     let options = Options { wait: Duration::from_millis(50), ..tiny() };
-    let store = Handle::open(Simulated::new(), &options).expect("it opens");
+    let store = Handle::open(unsealed(Simulated::new()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let put = |number: u32| {
         store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: &[7; 1000] }).map(drop)
@@ -333,7 +333,7 @@ fn a_change_that_waits_too_long_names_what_holds_the_memory() {
 #[test]
 fn a_change_that_can_never_fit_is_refused_at_once() {
     let options = Options { memory_bytes: Some(1 << 20), cache_bytes: 1 << 18, ..tiny() };
-    let store = Handle::open_unattended(Simulated::new(), &options).expect("it opens");
+    let store = Handle::open_unattended(unsealed(Simulated::new()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let value = vec![7; 1 << 18];
     let batch = |count: u32| {
@@ -357,7 +357,7 @@ fn a_small_device_of_the_log_holds_up_nothing_for_long() {
     let disk = Simulated::new();
     disk.set_log_capacity(1 << 20);
     let options = Options { memtable_bytes: 8 << 20, ..tiny() };
-    let store = Handle::open_unattended(disk.clone(), &options).expect("it opens");
+    let store = Handle::open_unattended(unsealed(disk.clone()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let mut refused = 0;
     for number in 0..4_000_u32 {
@@ -373,7 +373,7 @@ fn a_small_device_of_the_log_holds_up_nothing_for_long() {
     assert!((2..20).contains(&refused), "{refused} refused");
     assert_eq!(store.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 4_000);
     drop(store);
-    let store = Handle::open_unattended(disk, &options).expect("it opens");
+    let store = Handle::open_unattended(unsealed(disk), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     assert_eq!(store.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 4_000);
 }
@@ -382,7 +382,7 @@ fn a_small_device_of_the_log_holds_up_nothing_for_long() {
 #[test]
 fn memory_and_workers_change_under_load() {
     let options = Options { memory_bytes: Some(16 << 20), cache_bytes: 8 << 20, ..tiny() };
-    let store = Handle::open(Simulated::new(), &options).expect("it opens");
+    let store = Handle::open(unsealed(Simulated::new()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -461,7 +461,8 @@ fn a_store_on_a_full_device_is_shrunk_by_deletes() {
     const VALUE: usize = 500;
     let options =
         Options { memtable_bytes: 256 << 10, table_bytes: 2 << 20, ..options(Durability::Buffered) };
-    let store = Handle::open_unattended(Simulated::with_capacity(CAPACITY), &options).expect("it opens");
+    let store =
+        Handle::open_unattended(unsealed(Simulated::with_capacity(CAPACITY)), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let key = |number: u64| Random(number).next().to_be_bytes();
     let work = || while matches!(store.step(), Ok(true)) {};
@@ -492,7 +493,7 @@ fn a_store_on_a_full_device_is_shrunk_by_deletes() {
 
 /// The first key of a range, or the last.
 fn first(
-    view: &crate::view::View<Simulated>,
+    view: &crate::view::View<Disk>,
     bounds: (Bound<&[u8]>, Bound<&[u8]>),
     direction: Direction,
 ) -> Option<Vec<u8>> {
@@ -646,7 +647,7 @@ pub(super) fn a_key_set_among_tombstones_is_there() {
 fn scans_of_many_threads_miss_no_key_that_was_set() {
     const ROUNDS: u64 = 3_000;
     let options = Options { memtable_bytes: 4 << 10, ..roomy() };
-    let store = Handle::open(Simulated::new(), &options).expect("it opens");
+    let store = Handle::open(unsealed(Simulated::new()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let done = AtomicBool::new(false);
     let all = (Bound::Unbounded, Bound::Unbounded);
@@ -687,7 +688,7 @@ fn memtables_become_smaller_while_threads_write() {
     const THREADS: u32 = 2;
     const SETS: u32 = 1_500;
     let options = Options { memtable_bytes: 8 << 20, table_bytes: 4 << 20, ..options(Durability::Memory) };
-    let store = Handle::open(Simulated::new(), &options).expect("it opens");
+    let store = Handle::open(unsealed(Simulated::new()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let limit = |bytes| {
         let changes = OptionChanges { memtable_bytes: Some(bytes), ..OptionChanges::default() };
@@ -722,7 +723,8 @@ fn memtables_become_smaller_while_threads_write() {
 fn what_only_compares_and_deletes_needs_no_room() {
     let options =
         Options { memtable_bytes: 256 << 10, table_bytes: 256 << 10, ..options(Durability::Buffered) };
-    let store = Handle::open_unattended(Simulated::with_capacity(4 << 20), &options).expect("it opens");
+    let store =
+        Handle::open_unattended(unsealed(Simulated::with_capacity(4 << 20)), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let mut random = Random(1);
     let put =

@@ -1,7 +1,7 @@
 //! The budget of a store: whatever it does, what it reports of its memory stays within `memory_bytes`, as long as the
 //! indexes of its tables take less than half of that.
 
-use super::world::{options, seeds};
+use super::world::{Disk, options, seeds, unsealed};
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
@@ -23,9 +23,9 @@ const KEYS: u64 = 30_000;
 
 /// A store in use, and the snapshots of it.
 struct Used {
-    store: Handle<Simulated>,
+    store: Handle<Disk>,
     spaces: Vec<Arc<Space>>,
-    snapshots: VecDeque<Snapshot<Simulated>>,
+    snapshots: VecDeque<Snapshot<Disk>>,
     random: Random,
 }
 
@@ -38,7 +38,7 @@ impl Used {
             table_bytes: 4 * MIB as u64,
             ..options(Durability::Memory)
         };
-        let store = Handle::open_unattended(disk.clone(), &options).expect("it opens");
+        let store = Handle::open_unattended(unsealed(disk.clone()), &options).expect("it opens");
         let spaces = ["default", "other"].map(|name| store.keyspace(name).expect("it is made")).to_vec();
         Used { store, spaces, snapshots: VecDeque::new(), random: Random(seed) }
     }

@@ -2,7 +2,9 @@
 //! makes a wrong one, or damages the store.
 
 use super::faults::FAILURES;
-use super::world::{Content, Step, World, beginning, follow, options, options_of, seeds, steps, wide_steps};
+use super::world::{
+    Content, Step, World, beginning, follow, options, options_of, seeds, steps, unsealed, wide_steps,
+};
 use crate::core::Handle;
 use crate::disk::Kind;
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
@@ -243,7 +245,7 @@ impl Drop for End<'_> {
 fn a_checkpoint_under_writers_is_one_moment() -> Result<()> {
     const WRITERS: usize = 3;
     let options = Options { memtable_bytes: 4 << 10, table_bytes: 16 << 10, ..options(Durability::Memory) };
-    let store = Handle::open(Simulated::new(), &options)?;
+    let store = Handle::open(unsealed(Simulated::new()), &options)?;
     let spaces = [store.keyspace("default")?, store.keyspace("other")?];
     let (acknowledged, over) = ([const { AtomicU64::new(0) }; WRITERS], AtomicBool::new(false));
     std::thread::scope(|scope| -> Result<()> {
@@ -285,7 +287,7 @@ fn a_checkpoint_under_writers_is_one_moment() -> Result<()> {
             }
             let before = acknowledged.each_ref().map(|number| number.load(Ordering::Acquire));
             let copy = if round % 2 == 0 { Simulated::new() } else { far() };
-            store.checkpoint(copy.clone())?;
+            store.checkpoint(unsealed(copy.clone()))?;
             moment(&World::open(&copy, &options)?, before)
         });
         drop(end);

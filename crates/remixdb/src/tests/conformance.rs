@@ -1,7 +1,7 @@
 //! The contract's own tests, on the simulated disk and on a directory.
 
-use crate::disk::Real;
 use crate::disk::simulated::Simulated;
+use crate::disk::{Real, Sealed};
 use crate::{Store, tests::world};
 use forrest_engine::{Durability, Options, Store as _, conformance};
 use std::ops::Range;
@@ -47,7 +47,8 @@ fn it_conforms_in_a_directory() {
     for seed in 0..5 {
         let directory = tempfile::tempdir().expect("a directory");
         let options = Options { memtable_bytes: 4 << 10, table_bytes: 16 << 10, ..Options::default() };
-        let disk = Real::open(&directory.path().join("store"), &options).expect("a new directory");
+        let disk =
+            Sealed::plain(Real::open(&directory.path().join("store"), &options).expect("a new directory"));
         let store = Store::open(disk, &options).expect("a store");
         conformance::check(&store, seed, 300, |_| {});
     }

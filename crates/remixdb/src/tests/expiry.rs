@@ -4,7 +4,9 @@
 use super::crash::crash_everywhere;
 use super::damage::flipped_bits_of;
 use super::faults::{FAILURES, failing_io_of};
-use super::world::{self, beginning, expiring, follow, ingest_steps, options, options_of, seeds, steps};
+use super::world::{
+    self, Disk, beginning, expiring, follow, ingest_steps, options, options_of, seeds, steps, unsealed,
+};
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
@@ -26,11 +28,11 @@ type Map = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 struct World {
     disk: Simulated,
     options: Options,
-    store: Handle<Simulated>,
+    store: Handle<Disk>,
     space: Arc<Space>,
     map: Map,
     now_ms: u64,
-    snapshots: Vec<(Snapshot<Simulated>, Map)>,
+    snapshots: Vec<(Snapshot<Disk>, Map)>,
 }
 
 /// What a reader at a time sees.
@@ -81,7 +83,7 @@ impl World {
     fn open(options: Options) -> World {
         let disk = Simulated::new();
         disk.set_now_ms(1000);
-        let store = Handle::open_unattended(disk.clone(), &options).unwrap();
+        let store = Handle::open_unattended(unsealed(disk.clone()), &options).unwrap();
         let space = store.keyspace("default").unwrap();
         assert_eq!(store.newest().now_ms(), 1000);
         World { disk, options, store, space, map: Map::new(), now_ms: 1000, snapshots: Vec::new() }
@@ -90,8 +92,8 @@ impl World {
     fn reopen(&mut self) {
         self.snapshots.clear();
         // The old one is closed first.
-        self.store = Handle::open_unattended(Simulated::new(), &self.options).unwrap();
-        self.store = Handle::open_unattended(self.disk.clone(), &self.options).unwrap();
+        self.store = Handle::open_unattended(unsealed(Simulated::new()), &self.options).unwrap();
+        self.store = Handle::open_unattended(unsealed(self.disk.clone()), &self.options).unwrap();
         self.space = self.store.keyspace("default").unwrap();
     }
 

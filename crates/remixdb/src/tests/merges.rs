@@ -14,7 +14,7 @@ use super::world::{
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
-use crate::disk::{Disk, Kind};
+use crate::disk::{Disk, Kind, Real, Sealed};
 use crate::ingest::Ingest;
 use crate::operands;
 use crate::page;
@@ -651,8 +651,8 @@ fn what_merges_cost() {
     for history in [true, false] {
         let directory = tempfile::tempdir().expect("a directory");
         let sizes = Options { cache_bytes: 4 << 20, memtable_bytes: 32 << 20, history, ..Options::default() };
-        let disk = crate::disk::Real::open(&directory.path().join("store"), &sizes).expect("a new directory");
-        let store = Handle::open_unattended(disk, &sizes).expect("a store");
+        let disk = Real::open(&directory.path().join("store"), &sizes).expect("a new directory");
+        let store = Handle::open_unattended(Sealed::plain(disk), &sizes).expect("a store");
         let space = store.keyspace("default").unwrap();
         store.choose_operator(&space, "sum").unwrap();
         // In an order that is none.

@@ -29,4 +29,4 @@ mod resume;
 mod salvage;
 mod snapshot;
 mod sync;
-mod world;
+pub(crate) mod world;

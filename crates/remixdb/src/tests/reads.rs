@@ -1,7 +1,7 @@
 //! Reads of keys alone, of many ranges at once, and of what a range has about: what they cost, what they return when
 //! reads fail, and how far the numbers are off.
 
-use super::world::options;
+use super::world::{Disk, options, unsealed};
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::{Failure, Fault, Simulated, Times};
@@ -15,15 +15,15 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
 
-type View = crate::view::View<Simulated>;
+type View = crate::view::View<Disk>;
 /// The number of a range, a key and a value.
 type Shown = Vec<(usize, Vec<u8>, Vec<u8>)>;
 type Read<'a> = &'a dyn Fn(&View) -> Result<Shown>;
 
 const ALL: KeyBounds<'static> = (Bound::Unbounded, Bound::Unbounded);
 
-fn open(disk: &Simulated, options: &Options) -> (Handle<Simulated>, Arc<Space>) {
-    let store = Handle::open_unattended(disk.clone(), options).expect("it opens");
+fn open(disk: &Simulated, options: &Options) -> (Handle<Disk>, Arc<Space>) {
+    let store = Handle::open_unattended(unsealed(disk.clone()), options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     (store, space)
 }
@@ -37,7 +37,7 @@ fn roomy() -> Options {
     }
 }
 
-fn set(store: &Handle<Simulated>, space: &Arc<Space>, number: u32, value: &[u8]) {
+fn set(store: &Handle<Disk>, space: &Arc<Space>, number: u32, value: &[u8]) {
     store.apply(space, Op::Set { key: &number.to_be_bytes(), value }).expect("it fits");
 }
 
@@ -321,13 +321,13 @@ fn it_is_off_by_what_is_dead_at_most() {
             }
         }
         let exact = |range: Range<u32>| model.range(range).count() as u64;
-        let in_memory = |store: &Handle<Simulated>| -> u64 {
+        let in_memory = |store: &Handle<Disk>| -> u64 {
             let version = store.version();
             version.memtables().map(|one| one.estimate(space.id, b"", None).0).sum()
         };
-        let dead = |store: &Handle<Simulated>| -> u64 {
+        let dead = |store: &Handle<Disk>| -> u64 {
             let version = store.version();
-            let entries = |(_, one): (u32, &Arc<crate::partition::Partition<Simulated>>)| {
+            let entries = |(_, one): (u32, &Arc<crate::partition::Partition<Disk>>)| {
                 one.tables().iter().map(|table| u64::from(table.entries())).sum::<u64>()
             };
             version.each().map(entries).sum::<u64>() + in_memory(store) - exact(0..300).min(changes)

@@ -1,7 +1,7 @@
 //! A store that a failure has stopped goes on without being opened again.
 
 use super::faults::{FAILURES, survives};
-use super::world::{Content, Step, World, beginning, follow, options, seeds, steps};
+use super::world::{Content, Step, World, beginning, follow, options, seeds, steps, unsealed};
 use crate::core::Handle;
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
 use crate::disk::{Kind, Name};
@@ -307,7 +307,7 @@ fn threads_write_while_a_store_is_resumed() {
     const THREADS: u8 = 3;
     let options = Options { memtable_bytes: 4_000, ..options(Durability::Sync) };
     let disk = Simulated::new();
-    let store = Handle::open(disk.clone(), &options).expect("it opens");
+    let store = Handle::open(unsealed(disk.clone()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let (writing, resumed) = (AtomicUsize::new(THREADS.into()), AtomicUsize::new(0));
     let (writing, resumed, store, space) = (&writing, &resumed, &store, &space);

@@ -1,6 +1,6 @@
 //! Snapshots beside writers: taking and dropping one waits for no writer's I/O, and each reads one state.
 
-use super::world::options;
+use super::world::{Disk, options, unsealed};
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
 use forrest_engine::{Durability, Op, Options, Snapshot as _, View as _};
@@ -14,7 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_snapshot_does_not_wait_for_the_holder_of_the_order_lock() {
-    let store = Handle::open_unattended(Simulated::new(), &options(Durability::Memory)).expect("it opens");
+    let store =
+        Handle::open_unattended(unsealed(Simulated::new()), &options(Durability::Memory)).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     store.apply(&space, Op::Set { key: b"key", value: b"value" }).expect("it fits");
     // As while a new log is made.
@@ -34,7 +35,7 @@ fn a_snapshot_does_not_wait_for_the_holder_of_the_order_lock() {
 }
 
 /// Reads snapshots until `over`, each again and again.
-fn read(store: &Handle<Simulated>, keys: &[[u8; 1]], over: &AtomicBool) -> Result<(), String> {
+fn read(store: &Handle<Disk>, keys: &[[u8; 1]], over: &AtomicBool) -> Result<(), String> {
     let (mut last, mut taken) = ((0, 0), 0);
     while !over.load(Ordering::Relaxed) {
         let snapshot = store.snapshot().expect("there are snapshots");
@@ -61,7 +62,7 @@ fn read(store: &Handle<Simulated>, keys: &[[u8; 1]], over: &AtomicBool) -> Resul
 /// snapshot beside that reads one state.
 fn reads_one_state(millis: u64) {
     let options = Options { memtable_bytes: 4 << 10, ..options(Durability::Memory) };
-    let store = Handle::open(Simulated::new(), &options).expect("it opens");
+    let store = Handle::open(unsealed(Simulated::new()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let (over, end) = (AtomicBool::new(false), Instant::now() + Duration::from_millis(millis));
     let keys: Vec<_> = (0..10).map(|number| [number]).collect();

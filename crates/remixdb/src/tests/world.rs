@@ -323,12 +323,17 @@ const NOW_MS: u64 = 1000;
 const LONG_LIFE: Duration = Duration::from_secs(1 << 40);
 
 /// A disk of stores that may be encrypted.
-pub(super) type Disk = Sealed<Simulated>;
+pub(crate) type Disk = Sealed<Simulated>;
+
+/// A disk without a key. Stores are opened on no other type, because all of the engine is compiled for each.
+pub(crate) fn unsealed(disk: Simulated) -> Disk {
+    Sealed::plain(disk)
+}
 
 /// The disk as the options say. Without a key nothing is looked for.
 pub(super) fn sealed(disk: &Simulated, options: &Options) -> Result<Disk> {
     match options.encryption_key {
-        None => Ok(Sealed::plain(disk.clone())),
+        None => Ok(unsealed(disk.clone())),
         Some(_) => Sealed::open(disk.clone(), options),
     }
 }
