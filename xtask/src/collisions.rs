@@ -5,15 +5,13 @@
 
 use crate::required;
 use crate::steps::{Outcome, Verdict};
-use crate::workspace::{self, Workspace};
+use crate::workspace::{self, SIZE_VARIABLE, UNOPTIMIZED, Workspace};
 
 pub(crate) const NAME: &str = "collisions";
 pub(crate) const DOES: &str = "models in a build whose tags hide no wrong comparison";
 
-/// The cfg that the functions of the tags look at.
+/// What `forrest_base::tag` looks at.
 const FLAGS: &str = "--cfg forrest_collisions";
-/// Its build takes four minutes of the processor with optimization, which these tests do not need.
-const UNOPTIMIZED: &str = "profile.dev.package.remixdb.opt-level=0";
 
 /// What runs: a package, and cargo's arguments. Tests that count what tags save are not among them.
 const SUBJECTS: &[(&str, &[&str])] = &[
@@ -38,9 +36,9 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         required::demand(workspace, file)?;
     }
     for (package, arguments) in SUBJECTS {
-        let test = ["test", "--locked", "--config", UNOPTIMIZED, "--package", package];
-        let mut command = workspace.cargo_apart(NAME, &test);
-        command.args(*arguments).env(workspace::SIZE_VARIABLE, "quick").env("RUSTFLAGS", FLAGS);
+        let mut command = workspace.cargo_apart(NAME, &["test", "--locked"]);
+        command.args(UNOPTIMIZED).args(["--package", package]).args(*arguments);
+        command.env(SIZE_VARIABLE, "quick").env("RUSTFLAGS", FLAGS);
         workspace::run(&mut command)?;
     }
     Ok(Outcome::Passed)

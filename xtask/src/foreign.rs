@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::setup;
 use crate::steps::{Outcome, Verdict};
-use crate::workspace::{self, SIZE_VARIABLE, Workspace};
+use crate::workspace::{self, Workspace};
 
 /// Cargo's arguments in the step `tests`.
 pub(crate) const TESTS: &[&str] = &["test", "--workspace", "--locked"];
@@ -17,18 +17,19 @@ pub(crate) const TESTS: &[&str] = &["test", "--workspace", "--locked"];
 /// A target that may use what only tests depend on. With it, cargo takes the features of the tests for all.
 const AS_TESTS: &[&str] = &["--example", "quick_start"];
 
-/// A call of cargo that builds the whole workspace as the tests have it, or the targets that are chosen.
-fn call(workspace: &Workspace, arguments: &[&str], more: &[&str]) -> Command {
-    let (features, _) = foreign(workspace);
+/// A call of cargo with the features of the tests, and the reasons why some are left out.
+fn call(workspace: &Workspace, arguments: &[&str], more: &[&str]) -> (Command, Vec<String>) {
+    let (features, missing) = foreign(workspace);
     let mut command = workspace.cargo(arguments);
     command.args(["--features", &features]).args(more).env(STRICT, "1");
-    command
+    (command, missing)
 }
 
 /// Builds targets (`--bins`, `--lib`, `--example NAME`) of the workspace. They are then below `target/debug`.
 pub(crate) fn build(workspace: &Workspace, targets: &[&str]) -> Result<(), String> {
     let arguments = ["build", "--workspace", "--locked"];
-    workspace::run(call(workspace, &arguments, AS_TESTS).args(targets))
+    let (mut command, _) = call(workspace, &arguments, AS_TESTS);
+    workspace::run(command.args(targets))
 }
 
 /// Builds the libraries and programs of packages, and returns the directory where they are. In the profile `dev` they
@@ -46,7 +47,7 @@ pub(crate) fn packages(workspace: &Workspace, profile: &str, packages: &[&str]) 
 
 /// Builds the tests, and returns the program that is made of this file, which is given from the root.
 pub(crate) fn test_program(workspace: &Workspace, file: &str) -> Result<PathBuf, String> {
-    let mut build = call(workspace, TESTS, &["--no-run", "--message-format=json-render-diagnostics"]);
+    let (mut build, _) = call(workspace, TESTS, &["--no-run", "--message-format=json-render-diagnostics"]);
     println!("$ {}", workspace::line(&build));
     let output = build.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo: {error}"))?;
     if !output.status.success() {
@@ -68,10 +69,7 @@ fn executable(message: &str, file: &str) -> Option<PathBuf> {
 pub(crate) fn test(workspace: &Workspace, package: &str, file: &str) -> Result<Command, String> {
     let file = format!("{package}/{file}");
     let mut command = workspace.command(test_program(workspace, &file)?);
-    command.current_dir(workspace.root.join(package));
-    if workspace.is_full {
-        command.env(SIZE_VARIABLE, "full");
-    }
+    workspace.size(command.current_dir(workspace.root.join(package)));
     Ok(command)
 }
 
@@ -102,10 +100,8 @@ fn foreign(workspace: &Workspace) -> (String, Vec<String>) {
 /// Calls cargo on the workspace with the features for foreign code. If a compiler is missing, cargo runs without that
 /// code, and the step is reported as skipped in part. `cross` and `portable` always build without foreign code.
 pub(crate) fn with_foreign(workspace: &Workspace, arguments: &[&str], behind: &[&str]) -> Verdict {
-    let (features, missing) = foreign(workspace);
-    let mut command = workspace.cargo(arguments);
-    command.args(["--features", &features]).args(behind);
-    workspace::run(command.env(STRICT, "1"))?;
+    let (mut command, missing) = call(workspace, arguments, behind);
+    workspace::run(&mut command)?;
     if missing.is_empty() {
         return Ok(Outcome::Passed);
     }

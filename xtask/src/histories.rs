@@ -14,7 +14,7 @@ use crate::{Failure, foreign, required, setup};
 
 /// The program.
 const CHECKER: &str = "crates/forrest/tests/histories";
-/// The tests that record.
+/// The tests that record: the directory of their package, and their names.
 const PACKAGE: &str = "crates/forrest";
 const TESTS: &str = "tests::histories::";
 /// Below the target directory: the program, and the histories.

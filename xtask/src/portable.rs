@@ -5,7 +5,7 @@
 //! is what the loom models are for.
 
 use crate::steps::{self, Outcome, Step, Verdict};
-use crate::workspace::{self, SIZE_VARIABLE, Workspace};
+use crate::workspace::{self, SIZE_VARIABLE, UNOPTIMIZED, Workspace};
 use crate::{Failure, no_arguments, required, setup};
 
 const TRIPLE: &str = "aarch64-unknown-linux-gnu";
@@ -44,8 +44,6 @@ const PACKAGES: &[(&[&str], &[&str])] = &[
     // The models of all homes, the scripts, and the stores that another machine made.
     (&["forrest-db"], &["drive::", "golden::", "script::", "fuzzed::", "memory::tests::"]),
 ];
-/// The engine on disk takes four minutes of the processor to optimize, and its tests a fraction of that without.
-const UNOPTIMIZED: &str = "profile.dev.package.remixdb.opt-level=0";
 
 /// Tests that only run on the machine itself. The first need gigabytes of addresses, and their arithmetic is the same
 /// everywhere. The others are gates that enumerate what a disk, or damage, may leave, or that limit work, memory and
@@ -106,9 +104,8 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
 
 /// Runs the tests of packages, those of `names` if there are any.
 fn test(workspace: &Workspace, emulator: &str, packages: &[&str], names: &[&str]) -> Result<(), String> {
-    let mut arguments = ["test", "--config", UNOPTIMIZED, "--locked", "--target", TRIPLE, "--lib"]
-        .map(str::to_owned)
-        .to_vec();
+    let call = [&["test", "--locked", "--target", TRIPLE, "--lib"], UNOPTIMIZED].concat();
+    let mut arguments: Vec<String> = call.into_iter().map(str::to_owned).collect();
     for package in packages {
         arguments.extend(["--package".to_owned(), (*package).to_owned()]);
         arguments.extend(suitable_tests(workspace, package).flat_map(|test| ["--test".to_owned(), test]));

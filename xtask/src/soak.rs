@@ -4,6 +4,8 @@
 //! The program is `crates/forrest/examples/soak.rs`. It fails only if the data are wrong or a call fails; it prints
 //! space, memory and the longest call beside their targets.
 
+use std::process::Command;
+
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{Failure, foreign, required};
@@ -30,24 +32,23 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
             _ => return Err(Failure::Usage(format!("unexpected argument {name:?}"))),
         }
     }
-    soak(workspace, seconds, seed).map_err(Failure::Broken)
+    let run = ["run", "--release", "--locked", "--package", "forrest-db", "--example", "soak", "--"];
+    soak(workspace, workspace.cargo(&run), seconds, seed).map_err(Failure::Broken)
 }
 
 /// The step, in its short form.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {
-    required::demand(workspace, required::SOAK)?;
     foreign::build(workspace, &["--example", "soak"])?;
-    let mut command = workspace.command(workspace.target.join("debug/examples/soak"));
-    workspace::run(command.arg(SHORT_SECONDS.to_string()))?;
+    let program = workspace.command(workspace.target.join("debug/examples/soak"));
+    soak(workspace, program, SHORT_SECONDS, None)?;
     Ok(Outcome::Passed)
 }
 
-fn soak(workspace: &Workspace, seconds: u64, seed: Option<u64>) -> Result<(), String> {
+/// Runs the program.
+fn soak(workspace: &Workspace, mut program: Command, seconds: u64, seed: Option<u64>) -> Result<(), String> {
     required::demand(workspace, required::SOAK)?;
-    let run = ["run", "--release", "--locked", "--package", "forrest-db", "--example", "soak", "--"];
-    let mut command = workspace.cargo(&run);
-    command.arg(seconds.to_string()).args(seed.map(|seed| seed.to_string()));
-    workspace::run(&mut command)
+    program.arg(seconds.to_string()).args(seed.map(|seed| seed.to_string()));
+    workspace::run(&mut program)
 }
 
 #[cfg(test)]

@@ -7,6 +7,10 @@ use std::process::{Command, ExitStatus, Stdio};
 /// The variable with the size of tests: `quick`, the default, or `full`. `crates/forrest-testing` reads it.
 pub(crate) const SIZE_VARIABLE: &str = "FORREST_TESTS";
 
+/// Cargo's option for the engine on disk without optimization, in builds of their own: that takes four minutes of the
+/// processor, and their tests a fraction of it without.
+pub(crate) const UNOPTIMIZED: &[&str] = &["--config", "profile.dev.package.remixdb.opt-level=0"];
+
 /// The workspace that this was called in.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace {
@@ -56,14 +60,21 @@ impl Workspace {
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(&self.cargo);
         command.args(arguments);
-        if arguments.first() == Some(&"test") && self.is_full {
-            command.env(SIZE_VARIABLE, "full");
+        if arguments.first() == Some(&"test") {
+            self.size(&mut command);
         }
         if self.is_full {
             // A clean clone builds everything once: what another build could use again took 6 of 11 GB.
             command.env("CARGO_INCREMENTAL", "0");
         }
         command
+    }
+
+    /// Gives tests their size.
+    pub(crate) fn size(&self, tests: &mut Command) {
+        if self.is_full {
+            tests.env(SIZE_VARIABLE, "full");
+        }
     }
 
     /// The space that is left where cargo builds, as `df` prints it; empty if there is no `df`.

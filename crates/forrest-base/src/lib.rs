@@ -4,6 +4,7 @@
 //! | item | what it is |
 //! |---|---|
 //! | [`random`] | numbers that a seed replays |
+//! | [`tag`] | the bits of a hash that are compared before a key |
 //! | [`lock`] | a mutex that a panic does not close |
 //! | [`panic_text`] | the text of a panic |
 //! | [`weakened!`] | places that the models weaken; nothing outside of them |
@@ -14,6 +15,15 @@ mod weakened;
 
 use std::any::Any;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The first `bits` bits of a hash, from 1 to 64: a tag, which is compared before a key is.
+///
+/// Tags hide a wrong comparison of keys from nearly all lookups. So in the build of `cargo xtask test collisions` each
+/// has one bit.
+#[inline(always)]
+pub const fn tag(hash: u64, bits: u32) -> u64 {
+    hash >> (64 - if cfg!(forrest_collisions) { 1 } else { bits })
+}
 
 /// Takes a mutex, even if a thread panicked while it held it. What the mutex guards must be whole at every step, or the
 /// panic must be reported in another way.

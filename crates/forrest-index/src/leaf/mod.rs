@@ -884,8 +884,7 @@ impl<'g> Leaf<'g> {
 
 #[inline(always)]
 pub(crate) fn tag_of(hash: u64) -> u8 {
-    // Tags hide a comparison of keys that is wrong from 255 of 256 tests. In this build they have one bit.
-    (hash >> if cfg!(forrest_collisions) { 63 } else { 56 }) as u8
+    forrest_base::tag(hash, u8::BITS) as u8
 }
 
 /// Writes a record of the free form: `u16` key length, cell byte, key (in two pieces), value.

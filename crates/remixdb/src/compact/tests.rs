@@ -4,8 +4,7 @@ use super::{WORTH, WORTH_REST};
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
-use crate::disk::{Kind, Name};
-use crate::tests::world::{Disk, unsealed};
+use crate::disk::{Kind, Name, Sealed};
 use forrest_base::random::Random;
 use forrest_engine::Op;
 use forrest_engine::{Durability, Error, ErrorKind, Options, Pages};
@@ -18,7 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 struct World {
     disk: Simulated,
-    store: Handle<Disk>,
+    store: Handle<Sealed<Simulated>>,
     space: Arc<Space>,
     pairs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
@@ -46,7 +45,7 @@ impl World {
 
     fn of(options: Options) -> World {
         let disk = Simulated::new();
-        let store = Handle::open_unattended(unsealed(disk.clone()), &options).unwrap();
+        let store = Handle::open_unattended(Sealed::plain(disk.clone()), &options).unwrap();
         let space = store.keyspace("default").unwrap();
         World { disk, store, space, pairs: BTreeMap::new() }
     }
@@ -66,7 +65,7 @@ impl World {
     fn for_pieces() -> World {
         let disk = Simulated::new();
         let options = Options { table_bytes: 16 << 10, workers: Some(3), ..options() };
-        let store = Handle::open(unsealed(disk.clone()), &options).unwrap();
+        let store = Handle::open(Sealed::plain(disk.clone()), &options).unwrap();
         let space = store.keyspace("default").unwrap();
         let mut world = World { disk, store, space, pairs: BTreeMap::new() };
         for start in 0..4 {
@@ -102,7 +101,7 @@ impl World {
     fn reopen_cold(self, options: &Options) -> World {
         let World { disk, store, space, pairs } = self;
         drop((store, space));
-        let store = Handle::open_unattended(unsealed(disk.clone()), options).unwrap();
+        let store = Handle::open_unattended(Sealed::plain(disk.clone()), options).unwrap();
         let space = store.keyspace("default").unwrap();
         World { disk, store, space, pairs }
     }
@@ -661,7 +660,7 @@ mod limited {
     }
 
     /// More than memtables may wait with.
-    fn fill(store: &Handle<Disk>) -> Arc<Space> {
+    fn fill(store: &Handle<Sealed<Simulated>>) -> Arc<Space> {
         let space = store.keyspace("default").unwrap();
         for number in 0..100_u32 {
             let set = Op::Set { key: &number.to_be_bytes()[..], value: &[7; 1000][..] };
@@ -677,7 +676,7 @@ mod limited {
     fn neither_closing_nor_opening_waits() {
         let disk = Simulated::new();
         for _ in 0..5 {
-            let store = Handle::open(unsealed(disk.clone()), &limited()).unwrap();
+            let store = Handle::open(Sealed::plain(disk.clone()), &limited()).unwrap();
             let space = fill(&store);
             assert!(store.view(&space).get(&0_u32.to_be_bytes()).unwrap().is_some());
         }
@@ -686,7 +685,7 @@ mod limited {
 
     #[test]
     fn a_merge_goes_on_if_a_memtable_waits_for_it() {
-        let store = Handle::open_unattended(unsealed(Simulated::new()), &limited()).unwrap();
+        let store = Handle::open_unattended(Sealed::plain(Simulated::new()), &limited()).unwrap();
         let space = store.keyspace("default").unwrap();
         store.apply(&space, Op::Set { key: b"key", value: &[7; 20_000] }).unwrap();
         assert!(store.backlog_bytes() > 0);

@@ -429,8 +429,7 @@ impl Eq for Body {}
 /// The tag of a key.
 #[inline]
 fn tag(key: &[u8]) -> u8 {
-    // In a build for tests they hide no wrong comparison.
-    (xxh3_64(key) >> if cfg!(forrest_collisions) { 63 } else { 56 }) as u8
+    forrest_base::tag(xxh3_64(key), u8::BITS) as u8
 }
 
 /// The number of places before `slot` that select the same run.

@@ -25,8 +25,7 @@ pub(super) struct Tags(Array<u16>);
 /// The tag of a key.
 #[inline]
 pub(super) fn tag(key: &[u8]) -> u16 {
-    // In a build for tests they hide no wrong comparison.
-    (xxh3_64(key) >> if cfg!(forrest_collisions) { 63 } else { 48 }) as u16
+    forrest_base::tag(xxh3_64(key), u16::BITS) as u16
 }
 
 impl Tags {

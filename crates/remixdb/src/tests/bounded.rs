@@ -7,10 +7,11 @@
 //! Where a count of bytes shows it, that is checked. Elsewhere the processor time of the same work in two forms is
 //! compared, on one thread in one run. The defects that these tests were written for are factors of 10 and more.
 
-use super::world::{Disk, options, unsealed};
+use super::world::{Disk, options};
 use crate::catalog::Space;
 use crate::compact::WORTH;
 use crate::core::Handle;
+use crate::disk::Sealed;
 use crate::disk::simulated::Simulated;
 use crate::scan::PASSED;
 use forrest_base::lock;
@@ -33,7 +34,7 @@ fn roomy() -> Options {
 }
 
 fn open(disk: &Simulated) -> Handle<Disk> {
-    Handle::open_unattended(unsealed(disk.clone()), &roomy()).expect("it opens")
+    Handle::open_unattended(Sealed::plain(disk.clone()), &roomy()).expect("it opens")
 }
 
 /// Processor time of this thread for some work.
@@ -245,12 +246,12 @@ fn fill_by_batches(store: &Handle<Disk>) -> Arc<Space> {
 fn a_store_opens_with_smaller_options_than_it_was_written_with() {
     let disk = Simulated::new();
     let large = Options { memtable_bytes: 1 << 30, batch_bytes_max: 1 << 30, ..roomy() };
-    let store = Handle::open_unattended(unsealed(disk.clone()), &large).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &large).expect("it opens");
     fill_by_batches(&store);
     store.sync().expect("it syncs");
     drop(store);
     let options = tiny();
-    let store = Handle::open_unattended(unsealed(disk), &options).expect("it opens with other options");
+    let store = Handle::open_unattended(Sealed::plain(disk), &options).expect("it opens with other options");
     assert_eq!(store.stats().expect("it has figures").keys, u64::from(MANY));
     assert!(store.backlog_bytes() <= 3 * options.memtable_bytes, "{} bytes wait", store.backlog_bytes());
     while store.step().expect("it makes tables") {}
@@ -260,11 +261,11 @@ fn a_store_opens_with_smaller_options_than_it_was_written_with() {
 #[test]
 fn a_range_of_more_keys_than_a_memtable_takes_can_be_deleted() {
     let disk = Simulated::new();
-    let store = Handle::open_unattended(unsealed(disk.clone()), &roomy()).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &roomy()).expect("it opens");
     fill_by_batches(&store);
     store.flush_all().expect("it makes tables");
     drop(store);
-    let store = Handle::open_unattended(unsealed(disk), &tiny()).expect("it opens with other options");
+    let store = Handle::open_unattended(Sealed::plain(disk), &tiny()).expect("it opens with other options");
     let space = store.keyspace("default").expect("it is there");
     store.apply(&space, Op::DeleteRange { start: b"", end: None }).expect("all can be deleted");
     store.apply(&space, Op::Set { key: b"after", value: b"" }).expect("the store has not stopped");
@@ -276,7 +277,7 @@ fn memory_of_waiting_memtables_has_a_limit() {
     const MEMTABLE: usize = 64 << 10;
     let options =
         Options { memtable_bytes: MEMTABLE, wait: Duration::from_millis(50), ..options(Durability::Memory) };
-    let store = Handle::open(unsealed(Simulated::new()), &options).expect("it opens");
+    let store = Handle::open(Sealed::plain(Simulated::new()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let put = |number: u32| {
         store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: &[7; 1000] }).map(drop)
@@ -298,7 +299,7 @@ fn memory_of_waiting_memtables_has_a_limit() {
 #[test]
 fn a_change_that_waits_too_long_names_what_holds_the_memory() {
     let options = Options { wait: Duration::from_millis(50), ..tiny() };
-    let store = Handle::open(unsealed(Simulated::new()), &options).expect("it opens");
+    let store = Handle::open(Sealed::plain(Simulated::new()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let put = |number: u32| {
         store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: &[7; 1000] }).map(drop)
@@ -333,7 +334,7 @@ fn a_change_that_waits_too_long_names_what_holds_the_memory() {
 #[test]
 fn a_change_that_can_never_fit_is_refused_at_once() {
     let options = Options { memory_bytes: Some(1 << 20), cache_bytes: 1 << 18, ..tiny() };
-    let store = Handle::open_unattended(unsealed(Simulated::new()), &options).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(Simulated::new()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let value = vec![7; 1 << 18];
     let batch = |count: u32| {
@@ -357,7 +358,7 @@ fn a_small_device_of_the_log_holds_up_nothing_for_long() {
     let disk = Simulated::new();
     disk.set_log_capacity(1 << 20);
     let options = Options { memtable_bytes: 8 << 20, ..tiny() };
-    let store = Handle::open_unattended(unsealed(disk.clone()), &options).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let mut refused = 0;
     for number in 0..4_000_u32 {
@@ -373,7 +374,7 @@ fn a_small_device_of_the_log_holds_up_nothing_for_long() {
     assert!((2..20).contains(&refused), "{refused} refused");
     assert_eq!(store.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 4_000);
     drop(store);
-    let store = Handle::open_unattended(unsealed(disk), &options).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     assert_eq!(store.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 4_000);
 }
@@ -382,7 +383,7 @@ fn a_small_device_of_the_log_holds_up_nothing_for_long() {
 #[test]
 fn memory_and_workers_change_under_load() {
     let options = Options { memory_bytes: Some(16 << 20), cache_bytes: 8 << 20, ..tiny() };
-    let store = Handle::open(unsealed(Simulated::new()), &options).expect("it opens");
+    let store = Handle::open(Sealed::plain(Simulated::new()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -461,8 +462,8 @@ fn a_store_on_a_full_device_is_shrunk_by_deletes() {
     const VALUE: usize = 500;
     let options =
         Options { memtable_bytes: 256 << 10, table_bytes: 2 << 20, ..options(Durability::Buffered) };
-    let store =
-        Handle::open_unattended(unsealed(Simulated::with_capacity(CAPACITY)), &options).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(Simulated::with_capacity(CAPACITY)), &options)
+        .expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let key = |number: u64| Random(number).next().to_be_bytes();
     let work = || while matches!(store.step(), Ok(true)) {};
@@ -647,7 +648,7 @@ pub(super) fn a_key_set_among_tombstones_is_there() {
 fn scans_of_many_threads_miss_no_key_that_was_set() {
     const ROUNDS: u64 = 3_000;
     let options = Options { memtable_bytes: 4 << 10, ..roomy() };
-    let store = Handle::open(unsealed(Simulated::new()), &options).expect("it opens");
+    let store = Handle::open(Sealed::plain(Simulated::new()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let done = AtomicBool::new(false);
     let all = (Bound::Unbounded, Bound::Unbounded);
@@ -688,7 +689,7 @@ fn memtables_become_smaller_while_threads_write() {
     const THREADS: u32 = 2;
     const SETS: u32 = 1_500;
     let options = Options { memtable_bytes: 8 << 20, table_bytes: 4 << 20, ..options(Durability::Memory) };
-    let store = Handle::open(unsealed(Simulated::new()), &options).expect("it opens");
+    let store = Handle::open(Sealed::plain(Simulated::new()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let limit = |bytes| {
         let changes = OptionChanges { memtable_bytes: Some(bytes), ..OptionChanges::default() };
@@ -723,8 +724,8 @@ fn memtables_become_smaller_while_threads_write() {
 fn what_only_compares_and_deletes_needs_no_room() {
     let options =
         Options { memtable_bytes: 256 << 10, table_bytes: 256 << 10, ..options(Durability::Buffered) };
-    let store =
-        Handle::open_unattended(unsealed(Simulated::with_capacity(4 << 20)), &options).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(Simulated::with_capacity(4 << 20)), &options)
+        .expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let mut random = Random(1);
     let put =

@@ -1,9 +1,10 @@
 //! The budget of a store: whatever it does, what it reports of its memory stays within `memory_bytes`, as long as the
 //! indexes of its tables take less than half of that.
 
-use super::world::{Disk, options, seeds, unsealed};
+use super::world::{Disk, options, seeds};
 use crate::catalog::Space;
 use crate::core::Handle;
+use crate::disk::Sealed;
 use crate::disk::simulated::Simulated;
 use crate::view::Snapshot;
 use forrest_base::random::Random;
@@ -38,7 +39,7 @@ impl Used {
             table_bytes: 4 * MIB as u64,
             ..options(Durability::Memory)
         };
-        let store = Handle::open_unattended(unsealed(disk.clone()), &options).expect("it opens");
+        let store = Handle::open_unattended(Sealed::plain(disk.clone()), &options).expect("it opens");
         let spaces = ["default", "other"].map(|name| store.keyspace(name).expect("it is made")).to_vec();
         Used { store, spaces, snapshots: VecDeque::new(), random: Random(seed) }
     }

@@ -2,12 +2,10 @@
 //! makes a wrong one, or damages the store.
 
 use super::faults::FAILURES;
-use super::world::{
-    Content, Step, World, beginning, follow, options, options_of, seeds, steps, unsealed, wide_steps,
-};
+use super::world::{Content, Step, World, beginning, follow, options, options_of, seeds, steps, wide_steps};
 use crate::core::Handle;
-use crate::disk::Kind;
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
+use crate::disk::{Kind, Sealed};
 use forrest_engine::{Durability, Options};
 use forrest_engine::{ErrorKind, Op, Result};
 use std::ops::Range;
@@ -245,7 +243,7 @@ impl Drop for End<'_> {
 fn a_checkpoint_under_writers_is_one_moment() -> Result<()> {
     const WRITERS: usize = 3;
     let options = Options { memtable_bytes: 4 << 10, table_bytes: 16 << 10, ..options(Durability::Memory) };
-    let store = Handle::open(unsealed(Simulated::new()), &options)?;
+    let store = Handle::open(Sealed::plain(Simulated::new()), &options)?;
     let spaces = [store.keyspace("default")?, store.keyspace("other")?];
     let (acknowledged, over) = ([const { AtomicU64::new(0) }; WRITERS], AtomicBool::new(false));
     std::thread::scope(|scope| -> Result<()> {
@@ -287,7 +285,7 @@ fn a_checkpoint_under_writers_is_one_moment() -> Result<()> {
             }
             let before = acknowledged.each_ref().map(|number| number.load(Ordering::Acquire));
             let copy = if round % 2 == 0 { Simulated::new() } else { far() };
-            store.checkpoint(unsealed(copy.clone()))?;
+            store.checkpoint(Sealed::plain(copy.clone()))?;
             moment(&World::open(&copy, &options)?, before)
         });
         drop(end);

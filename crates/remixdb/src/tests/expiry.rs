@@ -5,10 +5,11 @@ use super::crash::crash_everywhere;
 use super::damage::flipped_bits_of;
 use super::faults::{FAILURES, failing_io_of};
 use super::world::{
-    self, Disk, beginning, expiring, follow, ingest_steps, options, options_of, seeds, steps, unsealed,
+    self, Disk, beginning, expiring, follow, ingest_steps, options, options_of, seeds, steps,
 };
 use crate::catalog::Space;
 use crate::core::Handle;
+use crate::disk::Sealed;
 use crate::disk::simulated::Simulated;
 use crate::view::Snapshot;
 use forrest_base::random::Random;
@@ -83,7 +84,7 @@ impl World {
     fn open(options: Options) -> World {
         let disk = Simulated::new();
         disk.set_now_ms(1000);
-        let store = Handle::open_unattended(unsealed(disk.clone()), &options).unwrap();
+        let store = Handle::open_unattended(Sealed::plain(disk.clone()), &options).unwrap();
         let space = store.keyspace("default").unwrap();
         assert_eq!(store.newest().now_ms(), 1000);
         World { disk, options, store, space, map: Map::new(), now_ms: 1000, snapshots: Vec::new() }
@@ -92,8 +93,8 @@ impl World {
     fn reopen(&mut self) {
         self.snapshots.clear();
         // The old one is closed first.
-        self.store = Handle::open_unattended(unsealed(Simulated::new()), &self.options).unwrap();
-        self.store = Handle::open_unattended(unsealed(self.disk.clone()), &self.options).unwrap();
+        self.store = Handle::open_unattended(Sealed::plain(Simulated::new()), &self.options).unwrap();
+        self.store = Handle::open_unattended(Sealed::plain(self.disk.clone()), &self.options).unwrap();
         self.space = self.store.keyspace("default").unwrap();
     }
 

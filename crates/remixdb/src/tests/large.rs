@@ -7,8 +7,8 @@ use super::crash;
 use super::damage;
 use super::faults::{FAILURES, failing_io};
 use super::world::{
-    World, beginning, expiring, follow, ingest_steps, options, options_of, seeds, steps, unsealed,
-    wide_steps, with_large,
+    World, beginning, expiring, follow, ingest_steps, options, options_of, seeds, steps, wide_steps,
+    with_large,
 };
 use super::{beside, conformance, resume};
 use crate::core::Handle;
@@ -181,7 +181,7 @@ pub(super) fn space_is_bounded() {
     const LEN: usize = 1000;
     let memtable_bytes = 8 << 10;
     let store =
-        Handle::open_unattended(unsealed(Simulated::new()), &sizes(memtable_bytes)).expect("it opens");
+        Handle::open_unattended(Sealed::plain(Simulated::new()), &sizes(memtable_bytes)).expect("it opens");
     let (mut random, mut map) = (Random(7), BTreeMap::new());
     let live = u64::from(KEYS) * LEN as u64;
     let mut most = 0;
@@ -228,8 +228,9 @@ pub(super) fn space_is_bounded_beside_small_values() {
     let live = u64::from(LARGE) * LEN as u64;
     for (seed, overwrites) in [(1, 0), (2, 5)] {
         let disk = Simulated::new();
-        let open =
-            || Handle::open_unattended(unsealed(disk.clone()), &sizes(memtable_bytes)).expect("it opens");
+        let open = || {
+            Handle::open_unattended(Sealed::plain(disk.clone()), &sizes(memtable_bytes)).expect("it opens")
+        };
         let (mut store, mut random, mut map) = (open(), Random(seed), BTreeMap::new());
         let (mut most, rounds) = (0, sized(1500, 4000));
         for number in 0..rounds {
@@ -267,7 +268,7 @@ fn what_logs_take_has_a_bound_beside_small_values() {
 /// The logs of values that a range delete takes come back, though the delete is small and nothing more is written.
 #[test]
 fn a_range_delete_gives_logs_back() {
-    let store = Handle::open_unattended(unsealed(Simulated::new()), &sizes(64 << 10)).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(Simulated::new()), &sizes(64 << 10)).expect("it opens");
     for key in 0..100 {
         set(&store, key, &value(key.into(), 1000));
         while store.step().expect("it works") {}
@@ -287,7 +288,7 @@ pub(super) fn space_is_bounded_without_rest() {
     const LEN: usize = 1000;
     let memtable_bytes = 8 << 10;
     let store =
-        Handle::open_unattended(unsealed(Simulated::new()), &sizes(memtable_bytes)).expect("it opens");
+        Handle::open_unattended(Sealed::plain(Simulated::new()), &sizes(memtable_bytes)).expect("it opens");
     let (mut random, mut map) = (Random(8), BTreeMap::new());
     let live = u64::from(KEYS) * LEN as u64;
     let (mut most, mut written) = (0, 0);
@@ -320,7 +321,7 @@ fn what_logs_take_has_a_bound_without_rest() {
 #[test]
 fn a_snapshot_keeps_what_it_reads() {
     let disk = Simulated::new();
-    let store = Handle::open_unattended(unsealed(disk.clone()), &sizes(4 << 10)).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &sizes(4 << 10)).expect("it opens");
     (0..20).for_each(|key| set(&store, key, &value(key.into(), 500)));
     store.flush_all().unwrap();
     let before: Vec<u64> = store.version().logs.keys().copied().collect();
@@ -351,7 +352,7 @@ fn a_snapshot_keeps_what_it_reads() {
 /// A small log of large values, a large one of small values, and one of each: which ones are kept.
 #[test]
 fn a_log_with_little_of_large_values_is_not_kept() {
-    let store = Handle::open_unattended(unsealed(Simulated::new()), &sizes(1 << 20)).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(Simulated::new()), &sizes(1 << 20)).expect("it opens");
     let kept = |small: u32, large: u32| {
         (0..small).for_each(|key| set(&store, key, &[7; 40]));
         (0..large).for_each(|key| set(&store, 1000 + key, &value(key.into(), 400)));
@@ -373,7 +374,7 @@ fn a_log_with_little_of_large_values_is_not_kept() {
 fn a_damaged_log_fails_the_reads_of_its_values() {
     let disk = Simulated::new();
     let options = sizes(1 << 20);
-    let store = Handle::open_unattended(unsealed(disk.clone()), &options).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &options).expect("it opens");
     let mut logs = Vec::new();
     for part in 0..2 {
         (0..4).for_each(|key| set(&store, 10 * part + key, &value(key.into(), 500)));
@@ -401,7 +402,7 @@ fn a_damaged_log_fails_the_reads_of_its_values() {
             }
         }
         let from = Simulated::from_files(damaged);
-        let store = Handle::open_unattended(unsealed(from.clone()), &options).expect("it opens");
+        let store = Handle::open_unattended(Sealed::plain(from.clone()), &options).expect("it opens");
         for part in 0..2 {
             for key in 0..4 {
                 let found = get(&store, 10 * part + key);
@@ -426,7 +427,10 @@ fn a_damaged_log_fails_the_reads_of_its_values() {
         let _ = store.compact();
         assert_eq!(get(&store, 2).unwrap(), Some(b"new".to_vec()));
         if is_missing {
-            assert_eq!(store.checkpoint(unsealed(Simulated::new())).unwrap_err().kind(), ErrorKind::Corrupt);
+            assert_eq!(
+                store.checkpoint(Sealed::plain(Simulated::new())).unwrap_err().kind(),
+                ErrorKind::Corrupt
+            );
         }
         drop((view, store));
         let to = Simulated::new();
@@ -441,7 +445,7 @@ fn a_damaged_log_fails_the_reads_of_its_values() {
 pub(super) fn pieces_are_right() {
     let disk = Simulated::new();
     let options = sizes(4 << 10);
-    let store = Handle::open_unattended(unsealed(disk.clone()), &options).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &options).expect("it opens");
     (0..10).for_each(|key| set(&store, key, &value(key.into(), 500 + key as usize)));
     set(&store, 10, b"small");
     store.flush_all().unwrap();
@@ -497,8 +501,8 @@ pub(super) fn pieces_are_right() {
         });
         let (bytes, at) = log.expect("the value is in a log");
         bytes[at + place] ^= 4;
-        let store =
-            Handle::open_unattended(unsealed(Simulated::from_files(damaged)), &options).expect("it opens");
+        let store = Handle::open_unattended(Sealed::plain(Simulated::from_files(damaged)), &options)
+            .expect("it opens");
         for size in [1, 100, 506, 1000] {
             let (found, error) = all(open(&store, 6).unwrap(), size).err().expect("it is damaged");
             assert_eq!(error.kind(), ErrorKind::Corrupt);
@@ -518,7 +522,7 @@ fn a_value_is_read_in_pieces() {
 /// value of the log counts and is moved, so that no flush is asked for.
 pub(super) fn a_log_stays_while_its_values_may_count() {
     let options = sizes(4 << 10);
-    let open = |disk: &Simulated| Handle::open_unattended(unsealed(disk.clone()), &options);
+    let open = |disk: &Simulated| Handle::open_unattended(Sealed::plain(disk.clone()), &options);
     for leaves_one in [false, true] {
         let begin = Simulated::new();
         let store = open(&begin).expect("it opens");
@@ -575,7 +579,7 @@ fn a_log_is_not_given_up_early() {
 #[test]
 fn an_undamaged_store_is_salvaged_whole() {
     let disk = Simulated::new();
-    let store = Handle::open_unattended(unsealed(disk.clone()), &sizes(4 << 10)).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &sizes(4 << 10)).expect("it opens");
     for round in 0..6 {
         (0..20).for_each(|key| set(&store, key, &value(100 * round + u64::from(key), 500)));
         while store.step().expect("it works") {}
@@ -588,7 +592,7 @@ fn an_undamaged_store_is_salvaged_whole() {
     let to = Simulated::new();
     let salvaged = salvage::copy(disk, to.clone(), None, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!((salvaged.pairs, salvaged.lost), (20, Vec::new()));
-    let store = Handle::open_unattended(unsealed(to), &sizes(4 << 10)).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(to), &sizes(4 << 10)).expect("it opens");
     for key in 0..20 {
         assert_eq!(get(&store, key).unwrap(), Some(value(500 + u64::from(key), 500)));
     }
@@ -604,7 +608,7 @@ fn a_filter_decides_about_values_in_logs() {
     };
     let plain = sizes(1 << 20);
     let disk = Simulated::new();
-    let store = Handle::open_unattended(unsealed(disk.clone()), &plain).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &plain).expect("it opens");
     for (key, first) in (0..).zip(*b"kdn") {
         set(&store, key, &[first; 300]);
     }
@@ -612,7 +616,7 @@ fn a_filter_decides_about_values_in_logs() {
     assert_eq!(store.version().logs.len(), 1);
     drop(store);
     let options = Options { filter: Some(Filter::new(decide)), ..plain };
-    let store = Handle::open_unattended(unsealed(disk), &options).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk), &options).expect("it opens");
     for (key, first) in (10..).zip(*b"kdn") {
         set(&store, key, &[first; 300]);
     }
@@ -666,7 +670,7 @@ fn what_is_written() {
 /// The shortest values that stay in a log, with an expiry: they are moved too.
 #[test]
 fn short_values_that_expire_are_moved() {
-    let store = Handle::open_unattended(unsealed(Simulated::new()), &sizes(4 << 10)).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(Simulated::new()), &sizes(4 << 10)).expect("it opens");
     let space = store.keyspace("default").unwrap();
     let lens = 50..80_usize;
     for len in lens.clone() {
@@ -690,7 +694,7 @@ fn short_values_that_expire_are_moved() {
 /// A pass does not leave what it moves in memory for long.
 #[test]
 fn moved_values_are_written_soon() {
-    let store = Handle::open_unattended(unsealed(Simulated::new()), &sizes(4 << 20)).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(Simulated::new()), &sizes(4 << 20)).expect("it opens");
     for round in 0..8 {
         for key in 0..40 {
             if round == 0 || key >= 16 {
@@ -719,7 +723,7 @@ fn moved_values_are_written_soon() {
 fn a_filter_passes_values_that_cannot_be_read() {
     let plain = sizes(1 << 20);
     let disk = Simulated::new();
-    let store = Handle::open_unattended(unsealed(disk.clone()), &plain).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &plain).expect("it opens");
     (0..4).for_each(|key| set(&store, key, &value(key.into(), 500)));
     store.flush_all().unwrap();
     let log = *store.version().logs.keys().next().unwrap();
@@ -727,7 +731,8 @@ fn a_filter_passes_values_that_cannot_be_read() {
     let mut files = disk.files();
     files.retain(|(name, _)| *name != Name::log(log));
     let options = Options { filter: Some(Filter::new(|_: &str, _: &[u8], _: &[u8]| Verdict::Keep)), ..plain };
-    let store = Handle::open_unattended(unsealed(Simulated::from_files(files)), &options).expect("it opens");
+    let store =
+        Handle::open_unattended(Sealed::plain(Simulated::from_files(files)), &options).expect("it opens");
     set(&store, 10, b"new");
     store.flush_all().unwrap();
     set(&store, 11, b"new");
@@ -746,7 +751,7 @@ pub(super) fn full_stores_are_shrunk() {
     const LEN: usize = 4000;
     for which in 0..6 {
         let options = Options { memtable_bytes: 256 << 10, table_bytes: 2 << 20, ..sizes(0) };
-        let store = Handle::open_unattended(unsealed(Simulated::with_capacity(CAPACITY)), &options)
+        let store = Handle::open_unattended(Sealed::plain(Simulated::with_capacity(CAPACITY)), &options)
             .expect("it opens");
         let space = store.keyspace("default").unwrap();
         let order = |number: u64| if which < 4 { number } else { Random(number).next() };
@@ -799,7 +804,7 @@ pub(super) fn full_stores_are_shrunk() {
 fn nothing_is_moved_without_an_end() {
     for is_key_long in [false, true] {
         let options = Options { memtable_bytes: 8 << 10, table_bytes: 8 << 20, ..sizes(0) };
-        let store = Handle::open_unattended(unsealed(Simulated::new()), &options).expect("it opens");
+        let store = Handle::open_unattended(Sealed::plain(Simulated::new()), &options).expect("it opens");
         let space = store.keyspace("default").unwrap();
         let (count, len) = if is_key_long { (4000, 70) } else { (100, 1000) };
         let mut written = 0;

@@ -1,9 +1,9 @@
 //! What a store counts and reports: compared with the files on the simulated disk, and with what was done to it.
 
-use super::world::{Disk, options, unsealed};
+use super::world::{Disk, options};
 use crate::core::Handle;
 use crate::disk::simulated::{Failure, Fault, Simulated, Times};
-use crate::disk::{Kind, Name};
+use crate::disk::{Kind, Name, Sealed};
 use crate::store::Store;
 use forrest_base::lock;
 use forrest_base::random::Random;
@@ -57,7 +57,7 @@ fn add_tables(all: &mut BTreeMap<Name, u64>, disk: &Simulated) {
 fn what_was_done_is_counted() {
     let (disk, mut tables) = (Simulated::new(), BTreeMap::new());
     let options = Options { memtable_bytes: 1 << 20, ..options(Durability::Sync) };
-    let store = Handle::open_unattended(unsealed(disk.clone()), &options).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     for round in 0..3 {
         (0..50).for_each(|number| set(&store, number, &[round; 100]).expect("it works"));
@@ -91,7 +91,7 @@ fn a_listener_is_told_in_order_and_may_use_the_store() {
     let told = Told::default();
     let disk = Simulated::new();
     let options = told.options(options(Durability::Buffered));
-    let store = Handle::open(unsealed(disk.clone()), &options).expect("it opens");
+    let store = Handle::open(Sealed::plain(disk.clone()), &options).expect("it opens");
     set(&store, 1, b"one").expect("it works");
     store.flush_all().expect("it works");
     let events = told.until(|events| events.len() >= 2);
@@ -109,7 +109,7 @@ fn a_listener_is_told_in_order_and_may_use_the_store() {
         }
     });
     let options = Options { listener: Some(listener), ..options };
-    let store = Handle::open_unattended(unsealed(disk), &options).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk), &options).expect("it opens");
     *lock(&cell) = Some(store.clone());
     set(&store, 3, b"three").expect("it works");
     store.flush_all().expect("it works");
@@ -124,8 +124,8 @@ fn a_listener_is_told_in_order_and_may_use_the_store() {
 fn a_listener_is_told_of_failures() {
     let told = Told::default();
     let disk = Simulated::new();
-    let store =
-        Handle::open(unsealed(disk.clone()), &told.options(options(Durability::Sync))).expect("it opens");
+    let store = Handle::open(Sealed::plain(disk.clone()), &told.options(options(Durability::Sync)))
+        .expect("it opens");
     set(&store, 1, b"one").expect("it works");
     disk.fail(Fault { at: disk.ios(), times: Times::ForEver, kind: Failure::Eio });
     set(&store, 2, b"two").expect_err("the device fails");
@@ -143,7 +143,7 @@ fn a_listener_is_told_when_the_device_is_full() {
     let disk = Simulated::with_capacity(4 << 20);
     let sizes =
         Options { memtable_bytes: 256 << 10, table_bytes: 256 << 10, ..options(Durability::Buffered) };
-    let store = Handle::open(unsealed(disk.clone()), &told.options(sizes)).expect("it opens");
+    let store = Handle::open(Sealed::plain(disk.clone()), &told.options(sizes)).expect("it opens");
     let mut random = Random(1);
     // A change may be refused while a flush is about to make room.
     told.until(|events| {
@@ -163,7 +163,7 @@ fn a_change_that_waits_for_memory_is_counted_and_told() {
     let told = Told::default();
     let sizes =
         Options { memtable_bytes: 64 << 10, wait: Duration::from_millis(50), ..options(Durability::Memory) };
-    let store = Handle::open(unsealed(Simulated::new()), &told.options(sizes)).expect("it opens");
+    let store = Handle::open(Sealed::plain(Simulated::new()), &told.options(sizes)).expect("it opens");
     {
         // No table can be made.
         let _manifest = lock(&store.manifest);
@@ -180,7 +180,7 @@ fn a_change_that_waits_for_memory_is_counted_and_told() {
 fn the_time_of_calls_is_taken_if_that_is_wanted() {
     for latencies in [false, true] {
         let options = Options { latencies, ..options(Durability::Buffered) };
-        let store = Store::open_unattended(unsealed(Simulated::new()), &options).expect("it opens");
+        let store = Store::open_unattended(Sealed::plain(Simulated::new()), &options).expect("it opens");
         let space = store.keyspace("default").expect("it is there");
         let (view, key) = (space.view(), 7_u32.to_be_bytes());
         for number in 0..19_u32 {

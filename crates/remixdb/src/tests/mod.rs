@@ -29,4 +29,4 @@ mod resume;
 mod salvage;
 mod snapshot;
 mod sync;
-pub(crate) mod world;
+mod world;

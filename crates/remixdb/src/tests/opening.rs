@@ -1,8 +1,8 @@
 //! Opening a store writes nothing. So a store opens where nothing can be written, and is as it was.
 
-use super::world::{World, beginning, follow, options, steps, unsealed, wide_steps};
+use super::world::{World, beginning, follow, options, steps, wide_steps};
 use crate::core::Handle;
-use crate::disk::{Kind, Name, simulated::Simulated};
+use crate::disk::{Kind, Name, Sealed, simulated::Simulated};
 use forrest_engine::{Durability, ErrorKind, Op, Options};
 use forrest_testing::sized;
 use std::time::Duration;
@@ -45,7 +45,8 @@ fn opening_changes_nothing() {
             world.store.step().expect("there is nothing to do");
             drop(world);
             // With a thread too.
-            let store = Handle::open(unsealed(disk.clone()), &large(Durability::Buffered)).expect("it opens");
+            let store =
+                Handle::open(Sealed::plain(disk.clone()), &large(Durability::Buffered)).expect("it opens");
             store.stats().expect("it has figures");
             drop(store);
             assert_eq!(disk.pending(), pending, "seed {seed}");
@@ -136,7 +137,7 @@ fn a_store_on_a_read_only_disk_is_read() {
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
         assert!(error.to_string().contains("read-only"), "{error}");
     }
-    let store = Handle::open(unsealed(disk.clone()), &options(Durability::Buffered)).expect("it opens");
+    let store = Handle::open(Sealed::plain(disk.clone()), &options(Durability::Buffered)).expect("it opens");
     drop(store);
     assert!(disk.files() == before, "files have changed");
     assert!(disk.files().iter().any(|(name, _)| name.kind == Kind::Table), "tables are read too");
@@ -173,14 +174,15 @@ fn the_first_change_does_not_wait_for_ever() {
     // With its overhead, a pair counts 100 bytes.
     let options = Options { memtable_bytes: 10_000, ..options(Durability::Buffered) };
     let disk = Simulated::new();
-    let store = Handle::open_unattended(unsealed(disk.clone()), &options).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     for number in 0..250_u32 {
         store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: &[7; 64] }).expect("it fits");
     }
     assert_eq!(store.backlog_bytes(), 20_000);
-    let store = Handle::open(unsealed(disk.kill()), &Options { wait: Duration::from_secs(2), ..options })
-        .expect("it opens");
+    let store =
+        Handle::open(Sealed::plain(disk.kill()), &Options { wait: Duration::from_secs(2), ..options })
+            .expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     store.apply(&space, Op::Set { key: b"new", value: b"" }).expect("the tables are made");
 }

@@ -2,10 +2,10 @@
 
 use super::crash::crash_everywhere;
 use super::faults::{FAILURES, failing_io_of};
-use super::world::{Disk, World, beginning, follow, options, options_of, packed_steps, seeds, unsealed};
+use super::world::{Disk, World, beginning, follow, options, options_of, packed_steps, seeds};
 use crate::core::Handle;
 use crate::disk::simulated::{Fault, Simulated, Times};
-use crate::disk::{Kind, Name};
+use crate::disk::{Kind, Name, Sealed};
 use crate::recover;
 use crate::salvage;
 use forrest_engine::{Compression, Durability, ErrorKind, Op, Options, Result, View as _};
@@ -75,7 +75,7 @@ pub(super) fn flipped_bits(seeds: Range<u64>, every: usize) {
         let (compression, table_bytes) = (Some(Compression::Lz4), 1 << 20);
         let options = Options { compression, table_bytes, ..options(Durability::Sync) };
         let disk = Simulated::new();
-        let store = Handle::open_unattended(unsealed(disk.clone()), &options).unwrap();
+        let store = Handle::open_unattended(Sealed::plain(disk.clone()), &options).unwrap();
         let text = |key: u64| format!("tree {} of {}; ", key % 3, key ^ seed).repeat(90);
         (0..20).for_each(|key| set(&store, "default", &key.to_string(), text(key).as_bytes()).unwrap());
         store.flush_all().unwrap();
@@ -88,7 +88,8 @@ pub(super) fn flipped_bits(seeds: Range<u64>, every: usize) {
                 let what = format!("seed {seed}, {} byte {byte}", files[at].0);
                 let mut damaged = files.clone();
                 damaged[at].1[byte] ^= 1 << (byte % 8);
-                let Ok(store) = Handle::open_unattended(unsealed(Simulated::from_files(damaged)), &options)
+                let Ok(store) =
+                    Handle::open_unattended(Sealed::plain(Simulated::from_files(damaged)), &options)
                 else {
                     continue;
                 };
@@ -134,7 +135,7 @@ fn the_choice_is_remembered_and_not_written_twice() {
 pub(super) fn the_choice_is_remembered() {
     let (disk, options) = (Simulated::new(), options(Durability::Buffered));
     let lz4 = Options { compression: Some(Compression::Lz4), ..options.clone() };
-    let open = |options: &Options| Handle::open_unattended(unsealed(disk.clone()), options).unwrap();
+    let open = |options: &Options| Handle::open_unattended(Sealed::plain(disk.clone()), options).unwrap();
     let store = open(&options);
     one_table(&store, "default");
     one_table(&store, "other");
@@ -193,13 +194,13 @@ fn the_choice_at_opening_is_made_or_not() {
     let options = options(Durability::Sync);
     let lz4 = Options { compression: Some(Compression::Lz4), ..options.clone() };
     let disk = Simulated::new();
-    let store = Handle::open_unattended(unsealed(disk.clone()), &options).unwrap();
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &options).unwrap();
     one_table(&store, "default");
     set(&store, "default", "log", b"1").unwrap();
     drop(store);
     let (files, chosen) = (disk.files(), disk.ios());
     let whole = Simulated::from_files(files.clone());
-    drop(Handle::open_unattended(unsealed(whole.clone()), &lz4).unwrap());
+    drop(Handle::open_unattended(Sealed::plain(whole.clone()), &lz4).unwrap());
     assert!(chosen > 0 && whole.ios() > 0);
     for io in 0..=whole.ios() {
         for kind in [None].into_iter().chain(FAILURES.map(Some)) {
@@ -208,7 +209,7 @@ fn the_choice_at_opening_is_made_or_not() {
                 None => disk.cut_power_at(io),
                 Some(kind) => disk.fail(Fault { at: io, times: Times::Once, kind }),
             }
-            drop(Handle::open_unattended(unsealed(disk.clone()), &lz4));
+            drop(Handle::open_unattended(Sealed::plain(disk.clone()), &lz4));
             disk.heal();
             for after in disk.crash_states(1, io).chain([disk.kill()]) {
                 let world = World::open(&after, &options).unwrap();
@@ -223,7 +224,7 @@ fn the_choice_at_opening_is_made_or_not() {
 #[test]
 fn both_sizes_are_counted() {
     let options = Options { compression: Some(Compression::Lz4), ..options(Durability::Buffered) };
-    let store = Handle::open_unattended(unsealed(Simulated::new()), &options).unwrap();
+    let store = Handle::open_unattended(Sealed::plain(Simulated::new()), &options).unwrap();
     one_table(&store, "default");
     let stats = store.stats().unwrap();
     assert_eq!((stats.table_bytes, stats.table_plain_bytes), (3 * 4096, 5 * 4096), "{stats}");
@@ -233,12 +234,12 @@ fn both_sizes_are_counted() {
 #[test]
 fn a_reader_chooses_nothing() {
     let (disk, options) = (Simulated::new(), options(Durability::Buffered));
-    let store = Handle::open_unattended(unsealed(disk.clone()), &options).unwrap();
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &options).unwrap();
     one_table(&store, "default");
     drop(store);
     let read_only = Options { compression: Some(Compression::Lz4), read_only: true, ..options.clone() };
     let before = disk.files();
-    let reader = Handle::open_unattended(unsealed(disk.clone()), &read_only).unwrap();
+    let reader = Handle::open_unattended(Sealed::plain(disk.clone()), &read_only).unwrap();
     let space = reader.keyspace("default").unwrap();
     let error = reader.choose_compression(&space, Compression::Lz4).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
@@ -251,11 +252,11 @@ fn a_reader_chooses_nothing() {
 fn a_choice_at_opening_needs_no_directory_that_can_be_written() {
     let (disk, none) = (Simulated::new(), options(Durability::Buffered));
     let choosing = |method| Options { compression: Some(method), ..none.clone() };
-    drop(Handle::open_unattended(unsealed(disk.clone()), &choosing(Compression::Lz4)).unwrap());
+    drop(Handle::open_unattended(Sealed::plain(disk.clone()), &choosing(Compression::Lz4)).unwrap());
     let frozen = disk.kill();
     frozen.freeze();
     for method in [Compression::Lz4, Compression::None] {
-        let store = Handle::open_unattended(unsealed(frozen.clone()), &choosing(method)).unwrap();
+        let store = Handle::open_unattended(Sealed::plain(frozen.clone()), &choosing(method)).unwrap();
         let space = store.keyspace("default").unwrap();
         assert_eq!(store.catalog().compression(space.id), Compression::Lz4, "it stays");
         store.choose_compression(&space, Compression::Lz4).expect("it is that already");
@@ -267,10 +268,10 @@ fn a_choice_at_opening_needs_no_directory_that_can_be_written() {
 #[test]
 fn a_reader_shows_the_choice_of_the_writer() {
     let (disk, options) = (Simulated::new(), options(Durability::Buffered));
-    let writer = Handle::open_unattended(unsealed(disk.clone()), &options).unwrap();
+    let writer = Handle::open_unattended(Sealed::plain(disk.clone()), &options).unwrap();
     set(&writer, "default", "k", b"1").unwrap();
     let read_only = Options { read_only: true, ..options.clone() };
-    let reader = Handle::open_unattended(unsealed(disk), &read_only).unwrap();
+    let reader = Handle::open_unattended(Sealed::plain(disk), &read_only).unwrap();
     let space = writer.keyspace("default").unwrap();
     for (method, flushes) in [(Compression::Lz4, false), (Compression::None, true)] {
         if flushes {
@@ -293,11 +294,11 @@ fn what_is_not_built_in_is_refused() {
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("feature `zstd`"), "{error}");
     };
-    refused(Handle::open_unattended(unsealed(disk.clone()), &zstd).err().unwrap());
-    let store = crate::Store::open_unattended(unsealed(disk.clone()), &options).unwrap();
+    refused(Handle::open_unattended(Sealed::plain(disk.clone()), &zstd).err().unwrap());
+    let store = crate::Store::open_unattended(Sealed::plain(disk.clone()), &options).unwrap();
     refused(store.keyspace("default").unwrap().set_compression(Compression::Zstd).unwrap_err());
     drop(store);
-    drop(Handle::open_unattended(unsealed(disk), &options).unwrap());
+    drop(Handle::open_unattended(Sealed::plain(disk), &options).unwrap());
 }
 
 /// A checkpoint has the same tables and choices, and what is salvaged is compressed again; of a damaged chunk the pairs
@@ -307,12 +308,12 @@ fn copies_keep_the_choice() {
     let options = Options { compression: Some(Compression::Lz4), ..options(Durability::Buffered) };
     let plain = Options { compression: None, ..options.clone() };
     let disk = Simulated::new();
-    let store = Handle::open_unattended(unsealed(disk.clone()), &options).unwrap();
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &options).unwrap();
     one_table(&store, "default");
     one_table(&store, "other");
     store.choose_compression(&store.keyspace("other").unwrap(), Compression::None).unwrap();
     let copy = Simulated::new();
-    store.checkpoint(unsealed(copy.clone())).unwrap();
+    store.checkpoint(Sealed::plain(copy.clone())).unwrap();
     drop(store);
     let salvaged = Simulated::new();
     let mut files = disk.files();
@@ -343,14 +344,14 @@ fn copies_keep_the_choice() {
 fn damage_is_reported_with_its_place() {
     let options = Options { compression: Some(Compression::Lz4), ..options(Durability::Buffered) };
     let disk = Simulated::new();
-    let store = Handle::open_unattended(unsealed(disk.clone()), &options).unwrap();
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &options).unwrap();
     one_table(&store, "default");
     drop(store);
     let mut files = disk.files();
     let (name, bytes) = files.iter_mut().find(|(name, _)| name.kind == Kind::Table).unwrap();
     bytes[20] ^= 1;
     let name: Name = *name;
-    let store = Handle::open_unattended(unsealed(Simulated::from_files(files)), &options).unwrap();
+    let store = Handle::open_unattended(Sealed::plain(Simulated::from_files(files)), &options).unwrap();
     let view = store.view(&store.keyspace("default").unwrap());
     for error in [view.get(b"k").err().unwrap(), store.verify().unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::Corrupt);

@@ -1,11 +1,11 @@
 //! Range deletes: what each reader sees of them, what they cost, and that the space comes back.
 
-use super::world::{Disk, options, unsealed};
+use super::world::{Disk, options};
 use crate::catalog::Space;
 use crate::compact::HIDDEN;
 use crate::core::Handle;
-use crate::disk::Kind;
 use crate::disk::simulated::{Simulated, Times};
+use crate::disk::{Kind, Sealed};
 use crate::room::refusal;
 use crate::scan::PASSED;
 use crate::view::{Snapshot, View};
@@ -24,7 +24,7 @@ use std::thread;
 type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn open(disk: &Simulated, options: &Options) -> (Handle<Disk>, Arc<Space>) {
-    let store = Handle::open_unattended(unsealed(disk.clone()), options).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     (store, space)
 }

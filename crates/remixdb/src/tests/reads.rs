@@ -1,9 +1,10 @@
 //! Reads of keys alone, of many ranges at once, and of what a range has about: what they cost, what they return when
 //! reads fail, and how far the numbers are off.
 
-use super::world::{Disk, options, unsealed};
+use super::world::{Disk, options};
 use crate::catalog::Space;
 use crate::core::Handle;
+use crate::disk::Sealed;
 use crate::disk::simulated::{Failure, Fault, Simulated, Times};
 use forrest_base::random::Random;
 use forrest_engine::{
@@ -23,7 +24,7 @@ type Read<'a> = &'a dyn Fn(&View) -> Result<Shown>;
 const ALL: KeyBounds<'static> = (Bound::Unbounded, Bound::Unbounded);
 
 fn open(disk: &Simulated, options: &Options) -> (Handle<Disk>, Arc<Space>) {
-    let store = Handle::open_unattended(unsealed(disk.clone()), options).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     (store, space)
 }

@@ -1,7 +1,8 @@
 //! Snapshots beside writers: taking and dropping one waits for no writer's I/O, and each reads one state.
 
-use super::world::{Disk, options, unsealed};
+use super::world::{Disk, options};
 use crate::core::Handle;
+use crate::disk::Sealed;
 use crate::disk::simulated::Simulated;
 use forrest_engine::{Durability, Op, Options, Snapshot as _, View as _};
 use forrest_testing::sized;
@@ -14,8 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_snapshot_does_not_wait_for_the_holder_of_the_order_lock() {
-    let store =
-        Handle::open_unattended(unsealed(Simulated::new()), &options(Durability::Memory)).expect("it opens");
+    let store = Handle::open_unattended(Sealed::plain(Simulated::new()), &options(Durability::Memory))
+        .expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     store.apply(&space, Op::Set { key: b"key", value: b"value" }).expect("it fits");
     // As while a new log is made.
@@ -62,7 +63,7 @@ fn read(store: &Handle<Disk>, keys: &[[u8; 1]], over: &AtomicBool) -> Result<(),
 /// snapshot beside that reads one state.
 fn reads_one_state(millis: u64) {
     let options = Options { memtable_bytes: 4 << 10, ..options(Durability::Memory) };
-    let store = Handle::open(unsealed(Simulated::new()), &options).expect("it opens");
+    let store = Handle::open(Sealed::plain(Simulated::new()), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let (over, end) = (AtomicBool::new(false), Instant::now() + Duration::from_millis(millis));
     let keys: Vec<_> = (0..10).map(|number| [number]).collect();

@@ -322,18 +322,13 @@ const NOW_MS: u64 = 1000;
 /// A time to live that does not end in these tests.
 const LONG_LIFE: Duration = Duration::from_secs(1 << 40);
 
-/// A disk of stores that may be encrypted.
-pub(crate) type Disk = Sealed<Simulated>;
-
-/// A disk without a key. Stores are opened on no other type, because all of the engine is compiled for each.
-pub(crate) fn unsealed(disk: Simulated) -> Disk {
-    Sealed::plain(disk)
-}
+/// The disk of stores, which may be encrypted. All of the engine is compiled for each type of disk, so tests have one.
+pub(super) type Disk = Sealed<Simulated>;
 
 /// The disk as the options say. Without a key nothing is looked for.
 pub(super) fn sealed(disk: &Simulated, options: &Options) -> Result<Disk> {
     match options.encryption_key {
-        None => Ok(unsealed(disk.clone())),
+        None => Ok(Sealed::plain(disk.clone())),
         Some(_) => Sealed::open(disk.clone(), options),
     }
 }
