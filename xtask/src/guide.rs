@@ -23,7 +23,7 @@ use std::path::Path;
 
 use crate::files::{empty, link, write};
 use crate::required;
-use crate::workspace::{self, Workspace};
+use crate::workspace::{self, UNOPTIMIZED, Workspace};
 
 /// Where the guides are.
 const DIRECTORY: &str = "docs/guides";
@@ -64,7 +64,7 @@ trap 'echo "the command that failed: $BASH_COMMAND" >&2' ERR
 cargo() {
     case "$1" in
     xtask) [[ "$*" == "xtask java" || "$*" == "xtask node --here $HOME/.local" || "$*" == "xtask install "?(--libraries\ )"--prefix $HOME/.local" ]] ;;
-    *) command cargo "$@" ;;
+    *) command cargo $UNOPTIMIZED "$@" ;;
     esac
 }
 if ! command numactl --show >/dev/null 2>&1; then
@@ -133,7 +133,10 @@ pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, prefix: &P
             shell.env(variable, real.join(directory));
         }
     }
-    shell.env("CARGO_TARGET_DIR", workspace.target.join("guides"));
+    shell
+        .env("CARGO_TARGET_DIR", workspace.target.join("guides"))
+        .env("UNOPTIMIZED", UNOPTIMIZED.join(" "))
+        .env("CARGO_PROFILE_DEV_DEBUG", "0");
     link(prefix, &home.join(".local"))?;
     workspace::run(&mut shell).map_err(|why| format!("{guide}: {why}"))?;
     for (number, pair) in blocks.windows(2).enumerate() {

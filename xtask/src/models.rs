@@ -81,11 +81,25 @@ fn twins(source: &str) -> Result<Vec<Twin>, String> {
 /// The subdirectory of the target directory for these builds.
 const DIRECTORY: &str = "loom";
 
+/// Cargo's options for what takes long to optimize and little of the models' time: that is loom's and the index's.
+const UNOPTIMIZED: &[&str] = &[
+    "--config",
+    "profile.release.package.remixdb.opt-level=0",
+    "--config",
+    "profile.release.package.forrest-db.opt-level=0",
+    "--config",
+    "profile.release.package.proptest.opt-level=0",
+];
+
 /// A call of cargo on the models of a package, or on those that `tests` name.
 fn cargo_test(workspace: &Workspace, loom: &Loom, arguments: &[&str], tests: &[&str]) -> Command {
     let test = ["test", "--locked", "--release", "--package", loom.package];
     let mut command = workspace.cargo_apart(DIRECTORY, &test);
-    command.args(["--features", "loom", "--lib"]).args(arguments).env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+    command
+        .args(UNOPTIMIZED)
+        .args(["--features", "loom", "--lib"])
+        .args(arguments)
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "0");
     // Beside the models there are the crate's other unit tests, which do not run on loom's locks.
     let all = [loom.module];
     command.arg("--").args(if tests.is_empty() { &all } else { tests });

@@ -3,18 +3,22 @@
 //! it needs nothing else of the repository.
 
 use crate::steps::{Outcome, Verdict};
-use crate::workspace::{self, Workspace};
+use crate::workspace::{self, UNOPTIMIZED, Workspace};
 use std::path::{Path, PathBuf};
 
 /// Line of a manifest whose crate stays here.
 const KEPT: &str = "publish = false";
+/// Below the target directory, for what is compiled: what the other steps have compiled stays.
+const DIRECTORY: &str = "packages";
 /// Files of each package.
 const FILES: &[&str] = &["README.md", "LICENSE-MIT", "LICENSE-APACHE", "Cargo.toml"];
 
 /// The step.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {
     let (published, kept) = crates(&workspace.root)?;
-    let mut pack = workspace.cargo(&["package", "--workspace", "--allow-dirty", "--locked"]);
+    let arguments = [&["package", "--workspace", "--allow-dirty", "--locked"], UNOPTIMIZED].concat();
+    let mut pack = workspace.cargo_apart(DIRECTORY, &arguments);
+    pack.env("CARGO_PROFILE_DEV_DEBUG", "0");
     if !workspace.is_full {
         pack.arg("--no-verify");
     }
@@ -56,7 +60,7 @@ fn forget(workspace: &Workspace, published: &[String]) -> Result<(), String> {
     let mut old: Vec<PathBuf> =
         registries.flat_map(|path| entries(&path).filter(is_ours).collect::<Vec<_>>()).collect();
     if !old.is_empty() {
-        old.extend(entries(&workspace.target.join("debug/.fingerprint")).filter(is_ours));
+        old.extend(entries(&workspace.target.join(DIRECTORY).join("debug/.fingerprint")).filter(is_ours));
     }
     old.iter().try_for_each(|path| {
         std::fs::remove_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))

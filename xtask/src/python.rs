@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::steps::{Outcome, Verdict};
-use crate::workspace::{self, Workspace};
+use crate::workspace::{self, UNOPTIMIZED, Workspace};
 use crate::{files, required, setup};
 
 pub(crate) const PACKAGE: &str = "crates/forrest-py";
@@ -20,7 +20,7 @@ pub(crate) struct Environment<'w> {
     /// What was fetched, and all that is installed from.
     wheels: PathBuf,
     /// How cargo builds the package.
-    build: &'static str,
+    build: String,
 }
 
 /// The step.
@@ -32,9 +32,10 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         return Ok(Outcome::Skipped(why));
     }
     let compiler = setup::compiler(workspace);
-    let build = if compiler.is_ok() { "--profile dev --features llds-user" } else { "--profile dev" };
-    // The build is as `cargo build` does it, to be done soon, and with the home for tests.
-    let environment = match Environment::of_tests(workspace, build) {
+    // The build is to be done soon, and with the home for tests.
+    let features: &[&str] = if compiler.is_ok() { &["--features", "llds-user"] } else { &[] };
+    let build = [&["--profile", "dev"], UNOPTIMIZED, features].concat().join(" ");
+    let environment = match Environment::of_tests(workspace, &build) {
         Ok(environment) => environment,
         Err(why) => return Ok(Outcome::Skipped(format!("what the tests are run with is missing: {why}"))),
     };
@@ -64,7 +65,7 @@ pub(crate) const TESTS: &str = "crates/forrest-py/tests/requirements.txt";
 
 impl<'w> Environment<'w> {
     /// The environment that runs the tests.
-    pub(crate) fn of_tests(workspace: &'w Workspace, build: &'static str) -> Result<Environment<'w>, String> {
+    pub(crate) fn of_tests(workspace: &'w Workspace, build: &str) -> Result<Environment<'w>, String> {
         Environment::make(workspace, "python", TESTS, build)
     }
 
@@ -74,11 +75,11 @@ impl<'w> Environment<'w> {
         workspace: &'w Workspace,
         directory: &str,
         list: &str,
-        build: &'static str,
+        build: &str,
     ) -> Result<Environment<'w>, String> {
         let directory = workspace.target.join(directory);
         let (bin, wheels) = (directory.join("environment/bin"), directory.join("wheels"));
-        let environment = Environment { workspace, bin, wheels, build };
+        let environment = Environment { workspace, bin, wheels, build: build.to_owned() };
         let list = workspace.root.join(list);
         environment.fill(&directory, &list).map_err(|why| format!("{}: {why}", directory.display()))?;
         Ok(environment)
@@ -113,7 +114,7 @@ impl<'w> Environment<'w> {
         command
             .env("PIP_NO_INDEX", "1")
             .env("PIP_FIND_LINKS", &self.wheels)
-            .env("MATURIN_PEP517_ARGS", self.build)
+            .env("MATURIN_PEP517_ARGS", &self.build)
             .env("CARGO_TARGET_DIR", &self.workspace.target)
             .env("PYTHONDONTWRITEBYTECODE", "1");
         command

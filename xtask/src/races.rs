@@ -21,16 +21,14 @@ pub(crate) const LONG_SECONDS: u32 = 120;
 struct Subject {
     package: &'static str,
     test: &'static str,
-    /// Which tests of that binary; empty for all.
-    filter: &'static str,
     /// Where they are.
     file: &'static str,
 }
 
 const SUBJECTS: &[Subject] = &[
-    Subject { package: "forrest-machine", test: "stress", filter: "", file: required::STRESS_MACHINE },
-    Subject { package: "forrest-index", test: "stress", filter: "", file: required::STRESS_INDEX },
-    Subject { package: "forrest-db", test: "it", filter: "concurrency", file: required::CONCURRENCY_FORREST },
+    Subject { package: "forrest-machine", test: "stress", file: required::STRESS_MACHINE },
+    Subject { package: "forrest-index", test: "stress", file: required::STRESS_INDEX },
+    Subject { package: "forrest-db", test: "races", file: required::CONCURRENCY_FORREST },
 ];
 
 /// The command.
@@ -75,7 +73,7 @@ fn sanitize(workspace: &Workspace, seconds: u32) -> Verdict {
 }
 
 fn command(workspace: &Workspace, sanitizer: &str, host: &str, subject: &Subject, seconds: &str) -> Command {
-    let Subject { package, test, filter, .. } = subject;
+    let Subject { package, test, .. } = subject;
     let build = ["test", "--locked", "--target", host, "--release", "--package", package];
     let mut command = workspace.cargo_apart(&format!("sanitize-{sanitizer}"), &build);
     if sanitizer == "thread" {
@@ -83,9 +81,6 @@ fn command(workspace: &Workspace, sanitizer: &str, host: &str, subject: &Subject
     }
     // One test at a time: each brings threads enough of its own.
     command.args(["--test", test, "--", "--nocapture", "--test-threads=1"]);
-    if !filter.is_empty() {
-        command.arg(filter);
-    }
     command
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", format!("-Zsanitizer={sanitizer} -Cdebug-assertions=on"))

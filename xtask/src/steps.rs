@@ -31,11 +31,23 @@ type Record = (&'static str, Option<Verdict>, Duration);
 
 /// Runs the steps in order up to the first failure, and prints the summary.
 pub(crate) fn run(workspace: &Workspace, steps: &[&Step]) -> Result<(), Failure> {
+    run_within(workspace, steps, Duration::MAX)
+}
+
+/// The same, where a step that would begin after this time is skipped, and the summary says so.
+pub(crate) fn run_within(workspace: &Workspace, steps: &[&Step], limit: Duration) -> Result<(), Failure> {
+    let began = Instant::now();
     let mut records: Vec<Record> = Vec::new();
     let mut failed = false;
     for (at, step) in steps.iter().enumerate() {
         if failed {
             records.push((step.name, None, Duration::ZERO));
+            continue;
+        }
+        if began.elapsed() >= limit {
+            let why = format!("the steps before it took {}", told(began.elapsed()));
+            println!("\n== {} skipped: {why}", step.name);
+            records.push((step.name, Some(Ok(Outcome::Skipped(why))), Duration::ZERO));
             continue;
         }
         println!("\n== {}/{} {}: {}", at + 1, steps.len(), step.name, step.does);
@@ -113,6 +125,16 @@ mod tests {
                 && text.contains("d          not run")
         );
         assert!(text.contains("in 1 min 03 s"), "{text}");
+    }
+
+    #[test]
+    fn what_would_begin_too_late_is_skipped_and_does_not_fail() {
+        let step = |name, run| Step { name, does: "nothing", run };
+        let passes = step("passes", |_| Ok(Outcome::Passed));
+        let fails = step("fails", |_| Err("it ran".to_owned()));
+        let workspace = Workspace::find().expect("this test runs in it");
+        assert!(run_within(&workspace, &[&passes, &fails], Duration::ZERO).is_ok(), "neither runs");
+        assert!(run_within(&workspace, &[&passes, &fails], Duration::MAX).is_err(), "both run");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! By hand it runs the steps in [`QUICK`], whose tests enumerate less than they do in CI. With `CI=true` in the
 //! environment, or with `--full`, it runs every step, in full size.
 
+use std::time::Duration;
+
 use crate::foreign::{TESTS, with_foreign};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
@@ -64,31 +66,35 @@ const STEPS: &[Step] = &[
         does: "Valkey's tests and Redis's clients with forrest serve, the guide",
         run: redis::step,
     },
-    Step { name: "mutants", does: mutants::DOES, run: mutants::step },
     Step { name: "cross", does: "compiling for AArch64, FreeBSD and macOS", run: cross },
     Step {
         name: "msrv",
         does: "the libraries, built with the oldest Rust that they promise",
         run: msrv::step,
     },
-    Step { name: "portable", does: "unit and model tests for AArch64, emulated", run: portable::step },
     Step { name: vm::NAME, does: vm::DOES, run: vm::step },
     Step { name: soak::NAME, does: soak::DOES, run: soak::step },
-    Step { name: "races", does: "stress tests under AddressSanitizer and ThreadSanitizer", run: races::step },
-    // The last one, because it may have cargo forget what it has built of these crates.
     Step { name: "packages", does: "the crates as the registry gets them", run: packages::step },
+    Step { name: "races", does: "stress tests under AddressSanitizer and ThreadSanitizer", run: races::step },
+    Step { name: "mutants", does: mutants::DOES, run: mutants::step },
+    Step { name: "portable", does: "unit and model tests for AArch64, emulated", run: portable::step },
 ];
 
 /// The steps that run by hand when none is named.
 const QUICK: &[&str] = &["fmt", "tidy", "clippy", "tests", "docs"];
+
+/// After this, CI begins no further step: it ends a run of 90 minutes and keeps nothing of it. On two quiet cores all
+/// steps take less. The last steps in the list are those that a slow machine leaves out.
+const CI_LIMIT: Duration = Duration::from_secs(68 * 60);
 
 /// Asks for every step, and for tests of full size.
 const FULL: &str = "--full";
 
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
-    let asked = arguments.iter().any(|one| one == FULL);
-    let workspace = if asked { workspace.full() } else { workspace.clone() };
+    let is_asked = arguments.iter().any(|one| one == FULL);
+    let limit = if workspace.is_full && !is_asked { CI_LIMIT } else { Duration::MAX };
+    let workspace = if is_asked { workspace.full() } else { workspace.clone() };
     let names: Vec<&String> = arguments.iter().filter(|one| *one != FULL).collect();
     if let Some(unknown) = names.iter().find(|name| !STEPS.iter().any(|step| step.name == **name)) {
         return Err(Failure::Usage(format!("no step is called {unknown:?}")));
@@ -97,7 +103,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     if !workspace.is_full {
         println!("quick size, {} of {} steps; {FULL} runs all that CI runs", chosen.len(), STEPS.len());
     }
-    steps::run(&workspace, &chosen)
+    steps::run_within(&workspace, &chosen, limit)
 }
 
 /// The steps with these names; without names those of the size.
@@ -118,7 +124,8 @@ pub(crate) fn help() -> String {
     }
     help + "\nBy hand tests run in quick size, also in a step that is named: they assert the same as in CI, and\n\
             enumerate less. With --full, or CI=true in the environment, they run in full size, and without\n\
-            names every step runs.\n\nThe last line printed is 'N passed, N failed, N skipped', in steps.\n"
+            names every step runs. With CI=true, no step begins after 68 minutes, and the summary names those.\n\n\
+            The last line printed is 'N passed, N failed, N skipped', in steps.\n"
 }
 
 fn fmt(workspace: &Workspace) -> Verdict {

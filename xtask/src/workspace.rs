@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::time::Instant;
 
 /// The variable with the size of tests: `quick`, the default, or `full`. `crates/forrest-testing` reads it.
 pub(crate) const SIZE_VARIABLE: &str = "FORREST_TESTS";
@@ -123,11 +124,19 @@ impl Workspace {
     }
 }
 
+/// A command that runs longer has its time printed, to show where a step spends its own.
+const LONG_SECONDS: u64 = 5;
+
 /// Prints a command and runs it, its output going where this program's goes.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     println!("$ {}", line(command));
+    let start = Instant::now();
     let status =
         command.status().map_err(|error| format!("cannot run {:?}: {error}", command.get_program()))?;
+    let took = start.elapsed().as_secs();
+    if took >= LONG_SECONDS {
+        println!("took {took} s");
+    }
     if status.success() { Ok(()) } else { Err(format!("{status} of: {}", line(command))) }
 }
 

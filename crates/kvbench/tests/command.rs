@@ -78,7 +78,7 @@ fn every_record_of_the_project_is_what_the_schema_says() {
 #[test]
 fn a_quick_run_measures_every_subject_and_all_agree() {
     let path = scratch("quick.jsonl");
-    let pairs = sized("1K", "4K");
+    let pairs = sized("1K", "2K");
     let output = kvbench(&["memory", "--quick", "-n", pairs, "--json", path.to_str().unwrap()]);
     let (out, error) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{out}{error}");
@@ -167,7 +167,7 @@ fn rounds_show_their_spread_and_steps_can_be_chosen() {
 #[test]
 fn workloads_latencies_and_distributions_are_measured_and_checked() {
     let path = scratch("workloads.jsonl");
-    let line = "memory -n 3000 --no-sweep --subjects btreemap,skiplist,hashbrown,papaya,cuckoo,f14,sorted,empty --only \
+    let line = "memory -n 1500 --no-sweep --subjects btreemap,skiplist,hashbrown,papaya,cuckoo,f14,sorted,empty --only \
                      get,batch,hits,update,mixed,reserve,ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f,threads,latency,remove,erase --hits 20 \
                      --reads 30 --rate 1000000 --distribution zipfian:0.8 --json";
     let out = done(&words(line, &[path.to_str().unwrap(), "--kinds", sized("u64", "u64,strings")]));
@@ -237,7 +237,7 @@ fn variants_erase_and_grow_side_by_side() {
     let (path, page) = (scratch("variants.jsonl"), scratch("variants.html"));
     let names = "forrest,forrest-portable,forrest-db,f14,f14-sse2,hashmap,dashmap,scc-hash,btreemap,indexset";
     let out = done(&words(
-        "memory -n 2000 --only get,batch,scan,erase --pages auto --sweep 1K..10K,1K..2K/3 --sweep-subjects f14,forrest-db",
+        "memory -n 1000 --only get,batch,scan,erase --pages auto --sweep 100..1K,100..200/3 --sweep-subjects f14,forrest-db",
         &["--subjects", names, "--json", path.to_str().unwrap()],
     ));
     let records = records(&path);
@@ -250,7 +250,7 @@ fn variants_erase_and_grow_side_by_side() {
         assert_eq!(row["figures"]["erase_ns"].is_null(), !erases, "{row}");
     }
     for row in grown {
-        for size in [1000, 1500, 2000, 3000, 10_000] {
+        for size in [100, 150, 200, 300, 1000] {
             assert!(!row["figures"][format!("get_ns@{size}")].is_null(), "{row}");
         }
     }

@@ -146,7 +146,7 @@ pub(super) fn as_the_map(seeds: Range<u64>) {
 #[cfg(feature = "simulated")]
 #[test]
 fn blobs_survive_power_cuts() {
-    through_power_cuts(0..sized(3, 6));
+    through_power_cuts(0..sized(3, 4));
 }
 
 #[cfg(feature = "simulated")]

@@ -438,7 +438,7 @@ pub(super) fn against_the_model(seeds: Range<u64>) {
 
 #[test]
 fn a_transaction_is_committed_if_it_would_do_the_same_again() {
-    against_the_model(0..sized(200, 600));
+    against_the_model(0..sized(200, 300));
 }
 
 /// A transaction that has a lock twice, by two handles, gives it up once.
@@ -504,7 +504,7 @@ fn no_two_transactions_have_a_lock() {
                 drop(transaction);
             }
         });
-        for _ in 0..sized(30, 300) {
+        for _ in 0..sized(30, 80) {
             let mut transaction = db.transaction();
             assert_eq!(transaction.range(..).count(), 20_000);
             transaction.set_lock_wait(Duration::from_secs(60));

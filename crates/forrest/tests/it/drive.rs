@@ -341,7 +341,7 @@ pub(crate) fn compare_fuzzed(input: &[u8]) {
 #[test]
 fn memory_answers_as_the_model() {
     const PAGES: [Pages; 3] = [Pages::Plain, Pages::Transparent, Pages::Auto];
-    for seed in seeds(40, 120) {
+    for seed in seeds(40, 60) {
         let pages = PAGES[(seed % 3) as usize];
         let fresh = || World::new(Db::builder().pages(pages).open("memory:").expect("memory"));
         compare(&fresh, &commands(Random::new(seed)), &format!("FORREST_MODEL_SEED={seed}"));
@@ -354,7 +354,7 @@ fn memory_answers_as_the_model() {
 fn disk_answers_as_the_model() {
     let directory = tempfile::tempdir().expect("a directory");
     let opened = Cell::new(0);
-    for seed in seeds(6, 18) {
+    for seed in seeds(6, 9) {
         let fresh = || {
             let path = directory.path().join(opened.replace(opened.get() + 1).to_string());
             let builder = Db::builder().pages(Pages::Plain).memtable_bytes(4 << 10).table_bytes(16 << 10);

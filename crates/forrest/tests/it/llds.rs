@@ -68,7 +68,7 @@ fn it_answers_as_the_model() {
         has_keyspaces: store().capabilities().has(Capability::Keyspaces),
         key_bytes_max: forrest::llds::MAX_KEY_BYTES,
     };
-    for seed in drive::seeds(20, 60) {
+    for seed in drive::seeds(20, 30) {
         let commands = drive::commands_between(Random::new(seed), home, 1000);
         drive::compare(&|| World::new(store()), &commands, &format!("FORREST_MODEL_SEED={seed}"));
     }

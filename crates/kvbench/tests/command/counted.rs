@@ -47,8 +47,8 @@ fn a_simulated_processor_counts_the_same_again() {
         let tree = ["--tree", concat!(env!("CARGO_MANIFEST_DIR"), "/src")];
         let events = ["--events", "instructions,cycles,llc_references,branch_misses"];
         // In quick size only the figures that are checked below.
-        let steps = sized(&["--only", "get"][..], &[]);
-        figures(name, &[&common[..], &subjects, &tree, &events, steps].concat())
+        let steps = ["--only", sized("get", "get,miss,scan,remove")];
+        figures(name, &[&common[..], &subjects, &tree, &events, &steps].concat())
     };
     let (first, second) = (run("simulated-1.jsonl"), run("simulated-2.jsonl"));
     assert_eq!(first, second);

@@ -237,7 +237,7 @@ fn all_steps_are_right(path: &str) {
 fn a_right_structure_is_right_on_every_shape_of_made_keys() {
     let (_directory, [kvb]) = names(["x.kvb"]);
     for shape in ["uuid", "words", "urls", "paths", "dense", "sparse", "clustered", "zipf"] {
-        done(&["gen", &kvb, "--keys", shape, "-n", sized("500", "2K"), "--values", "none"]);
+        done(&["gen", &kvb, "--keys", shape, "-n", sized("500", "1K"), "--values", "none"]);
         all_steps_are_right(&kvb);
     }
     // As few pairs as there can be: new keys are more than those that are there.
@@ -272,7 +272,7 @@ fn a_right_structure_is_right_on_real_files() {
     for (file, content) in
         [(words, all_words), (paths, all_paths), (lines, lock.lines().map(quoted).collect())]
     {
-        let some = content.lines().take(sized(300, 3_000)).flat_map(|line| [line, "\n"]).collect::<String>();
+        let some = content.lines().take(sized(300, 1_000)).flat_map(|line| [line, "\n"]).collect::<String>();
         std::fs::write(&file, some).unwrap();
         all_steps_are_right(&file);
     }

@@ -253,7 +253,7 @@ fn check_nothing_left(disk: &Simulated, what: &str) {
 
 #[test]
 fn a_power_cut_harms_no_backup() {
-    let looked = power_cuts(seeds(2, 10));
+    let looked = power_cuts(seeds(2, 4));
     println!("{looked} states");
     assert!(looked > 0, "no state was looked at");
 }

@@ -104,7 +104,7 @@ fn what_a_store_reports_stays_within_its_memory() {
     for seed in seeds(2, 8) {
         let disk = Simulated::new();
         let mut used = Used::new(&disk, seed);
-        for step in 0..sized(4_000, 15_000) {
+        for step in 0..sized(4_000, 8_000) {
             used.step();
             if step % 20 > 0 {
                 continue;

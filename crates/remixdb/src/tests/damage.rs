@@ -6,6 +6,7 @@ use crate::disk::simulated::Simulated;
 use crate::disk::{Kind, Name};
 use crate::record::HEADER;
 use forrest_engine::Durability;
+use forrest_testing::sized;
 use std::ops::Range;
 
 /// The number of last states that may be found: as many as one record may have made.
@@ -120,7 +121,7 @@ pub(super) fn cut_and_missing_files(seeds: Range<u64>) {
 
 #[test]
 fn a_flipped_bit_is_reported_or_harmless() {
-    flipped_bits(seeds(1, 2), 1);
+    flipped_bits(seeds(1, 2), sized(3, 2));
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn it_conforms() {
 
 #[test]
 fn power_cuts_lose_nothing_that_is_compressed() {
-    encrypted(|| packed::after_power_cuts(seeds(1, 1)));
+    encrypted(|| packed::after_power_cuts(seeds(1, 1), sized(3, 4)));
 }
 
 #[test]

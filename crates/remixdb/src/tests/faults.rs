@@ -391,7 +391,7 @@ fn any_work_may_find_no_space() {
     for Work { name, options, prepare, work } in all_work() {
         for kind in [Failure::Enospc, Failure::Emfile] {
             let mut refusals = 0;
-            for at in (0..).step_by(sized(3, 2)) {
+            for at in (0..).step_by(sized(5, 3)) {
                 let what = format!("{name}, {kind:?} from its I/O {at} on");
                 let disk = Simulated::new();
                 let world = World::open(&disk, &options).expect("it opens");
@@ -476,7 +476,7 @@ fn any_work_may_find_no_memory() {
     for Work { name, options, prepare, work } in all_work() {
         for refuses in Refuses::ALL {
             // Most of the later places are one place of the code, reached again.
-            for at in (0..sized(16, 32)).chain((48..).step_by(sized(61, 31))) {
+            for at in (0..sized(16, 24)).chain((48..).step_by(sized(97, 61))) {
                 let what = format!("{name}, {refuses:?} refuses memory from {at} on");
                 let disk = Simulated::new();
                 let world = World::open(&disk, &options).expect("it opens");

@@ -54,7 +54,7 @@ fn tables_of(disk: &Simulated) -> usize {
 /// Random work with ingests; the store agrees with the model after each step.
 #[test]
 fn ingests_agree_with_the_model() {
-    after_random_work(seeds(40, 300));
+    after_random_work(seeds(40, 150));
 }
 
 pub(super) fn after_random_work(seeds: Range<u64>) {
@@ -74,7 +74,7 @@ pub(super) fn after_power_cuts(seeds: Range<u64>) -> u64 {
 
 #[test]
 fn a_power_cut_leaves_all_of_an_ingest_or_nothing() {
-    let states = after_power_cuts(seeds(2, 4));
+    let states = after_power_cuts(seeds(2, 2));
     println!("{states} states");
     assert!(states > 100, "only {states} states were looked at");
 }
@@ -96,7 +96,7 @@ pub(super) fn failing_io(seeds: Range<u64>, every: usize) {
 
 #[test]
 fn any_io_of_an_ingest_may_fail() {
-    failing_io(seeds(2, 3), sized(5, 2));
+    failing_io(seeds(2, 2), sized(5, 3));
 }
 
 /// An ingest that finds no space, at any of its I/Os, leaves the store as it was, which goes on.

@@ -105,12 +105,12 @@ fn a_crash_upon_a_crash_loses_nothing() {
 
 #[test]
 fn any_io_may_fail() {
-    with_large(|| failing_io(seeds(1, 1), &FAILURES, sized(7, 1)));
+    with_large(|| failing_io(seeds(1, 1), &FAILURES, sized(7, 2)));
 }
 
 #[test]
 fn any_bit_may_flip() {
-    flipped_bits(seeds(1, 2), sized(5, 1));
+    flipped_bits(seeds(1, 2), sized(5, 3));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn any_file_may_be_cut_or_missing() {
 
 #[test]
 fn a_stopped_store_is_resumed() {
-    assert!(with_large(|| resume::resumed(seeds(1, 4), sized(11, 2))) > 0);
+    assert!(with_large(|| resume::resumed(seeds(1, 2), sized(11, 3))) > 0);
 }
 
 #[test]

@@ -56,17 +56,17 @@ fn random_work_is_right() {
 }
 
 /// Power cuts at every I/O; returns the number of states checked.
-pub(super) fn after_power_cuts(seeds: Range<u64>) -> u64 {
+pub(super) fn after_power_cuts(seeds: Range<u64>, steps: usize) -> u64 {
     let crash = |seed| {
         let durability = if seed % 2 == 0 { Durability::Buffered } else { Durability::Sync };
-        crash_everywhere(&format!("seed {seed}"), &packed_steps(seed, 8), durability, 1)
+        crash_everywhere(&format!("seed {seed}"), &packed_steps(seed, steps), durability, 1)
     };
     seeds.map(crash).sum()
 }
 
 #[test]
 fn power_may_be_cut_at_any_io() {
-    assert!(after_power_cuts(seeds(1, 2)) > 100);
+    assert!(after_power_cuts(seeds(1, 2), 8) > 100);
 }
 
 /// A bit of each `every`-th byte of every table: reads are right or fail, and verify notices.
