@@ -1,5 +1,6 @@
 //! [`Client`]: the state of one connection that its commands see. [`Shared`]: what other connections see of it.
 
+use crate::keys::Kind;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::Waker;
@@ -24,6 +25,10 @@ pub(crate) struct Shared {
     pub(crate) is_dirty: Cell<bool>,
     /// It is to end.
     pub(crate) is_ended: Cell<bool>,
+    /// The command that waits, if one does.
+    pub(crate) wait: RefCell<Option<Wait>>,
+    /// What it gets, and its task has not sent yet.
+    pub(crate) served: RefCell<Option<Served>>,
     /// What wakes its task.
     waker: RefCell<Option<Waker>>,
 }
@@ -45,6 +50,8 @@ impl Shared {
             memory_bytes: Cell::new(0),
             is_dirty: Cell::new(false),
             is_ended: Cell::new(false),
+            wait: RefCell::default(),
+            served: RefCell::default(),
             waker: RefCell::default(),
         })
     }
@@ -52,6 +59,16 @@ impl Shared {
     /// Ends the connection, when its task next looks.
     pub(crate) fn end(&self) {
         self.is_ended.set(true);
+        self.wake();
+    }
+
+    /// Gives a command that waited its reply.
+    pub(crate) fn serve(&self, served: Served) {
+        *self.served.borrow_mut() = Some(served);
+        self.wake();
+    }
+
+    fn wake(&self) {
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
@@ -91,6 +108,45 @@ pub(crate) struct Client {
     pub(crate) quits: bool,
     /// Replies that are left out.
     pub(crate) skips: Skips,
+    /// Its command has found nothing, and is to wait.
+    pub(crate) wait: Option<Wait>,
+    /// Its command has waited, and is executed again.
+    pub(crate) has_waited: bool,
+}
+
+/// A command that waits.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    /// Its place in the order; 0 until it has one.
+    pub(crate) ticket: u64,
+    pub(crate) database: usize,
+    /// What it waits for: keys of a type.
+    pub(crate) keys: Vec<Vec<u8>>,
+    pub(crate) kind: Kind,
+    /// The request.
+    pub(crate) args: Vec<Vec<u8>>,
+    pub(crate) is_3: bool,
+    /// `CLIENT REPLY` has chosen that there is no reply.
+    pub(crate) drops_reply: bool,
+    /// `None`: it waits for ever.
+    pub(crate) deadline: Option<Instant>,
+    /// The reply if nothing came in time.
+    pub(crate) nothing: &'static [u8],
+}
+
+impl Wait {
+    /// Bytes that it takes, about.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.keys.iter().chain(&self.args).map(|bytes| 4 * size_of::<usize>() + bytes.len()).sum()
+    }
+}
+
+/// What a client gets that waited.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) reply: Vec<u8>,
+    /// The number of the change that it is part of.
+    pub(crate) change: u64,
 }
 
 /// A key of a database whose changes make `EXEC` do nothing.
@@ -125,6 +181,8 @@ impl Client {
             watched: Vec::new(),
             quits: false,
             skips: Skips::Nothing,
+            wait: None,
+            has_waited: false,
         }
     }
 

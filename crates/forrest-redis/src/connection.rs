@@ -5,7 +5,7 @@
 //! from the client, so that a slow reader holds one such part and one reply at most. A connection that waits for its
 //! next request has no buffers: it reads into one that all connections share.
 
-use crate::client::{Client, Shared};
+use crate::client::{Client, Shared, Wait};
 use crate::durable::Syncs;
 use crate::execute::{execute, note_active};
 use crate::options::{Limits as ServerLimits, Sync};
@@ -76,6 +76,8 @@ enum Turn {
     Ends,
     /// The same, and more may be coming from it.
     Refused,
+    /// Its last command waits for a key.
+    Blocked,
 }
 
 /// A connection whose stream is of any kind.
@@ -122,6 +124,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     Turn::Ends => return Ok(()),
                     Turn::Refused => return self.linger().await,
                     Turn::HasMore => {}
+                    Turn::Blocked => {
+                        turn = self.wait_for_key().await?;
+                        continue;
+                    }
                 }
                 // Others come first.
                 tokio::task::yield_now().await;
@@ -220,6 +226,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if self.client.quits {
                 break Turn::Ends;
             }
+            if self.client.shared.wait.borrow().is_some() {
+                break Turn::Blocked;
+            }
         };
         if server.data.changes() != before {
             self.change = server.data.changes();
@@ -230,6 +239,44 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.half_since = None;
         }
         (turn, done)
+    }
+
+    /// Returns when the command that waits has its reply. Further requests are received meanwhile, up to
+    /// [`INPUT_AT_ONCE`] bytes: they tell whether the client is still there.
+    async fn wait_for_key(&mut self) -> io::Result<Turn> {
+        self.timer = None;
+        let deadline = self.client.shared.wait.borrow().as_ref().and_then(|wait| wait.deadline);
+        let mut end = deadline.map(|deadline| Box::pin(sleep_until(deadline.into())));
+        let is_there = poll_fn(|cx| {
+            self.check(cx)?;
+            if self.client.shared.served.borrow().is_some() {
+                return Poll::Ready(Ok(true));
+            }
+            if end.as_mut().is_some_and(|end| end.as_mut().poll(cx).is_ready()) {
+                return Poll::Ready(Ok(true));
+            }
+            while self.input.len() < INPUT_AT_ONCE {
+                match std::pin::pin!(self.stream.read_buf(&mut self.input)).poll(cx) {
+                    Poll::Pending => break,
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Ready(Ok(0)) => return Poll::Ready(Ok(false)),
+                    Poll::Ready(Ok(_)) => {}
+                }
+            }
+            self.pend(cx)
+        })
+        .await?;
+        if !is_there {
+            return Ok(Turn::Ends);
+        }
+        if let Some(served) = self.client.shared.served.take() {
+            self.output.extend_from_slice(&served.reply);
+            self.change = served.change;
+        } else if let Some(wait) = self.hub.server.borrow_mut().waiting.forget(&self.client.shared) {
+            self.output.extend_from_slice(if wait.drops_reply { &[] } else { wait.nothing });
+        }
+        note_active(&self.client);
+        Ok(Turn::HasMore)
     }
 
     /// Returns when what the client has changed is as durable as its replies say.
@@ -332,7 +379,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.check(cx)?;
         self.client.shared.wake_by(cx.waker());
         let held = self.input.capacity() + self.output.capacity() + self.parser.memory_bytes();
-        let bytes = held + self.client.queue_bytes;
+        let wait_bytes = self.client.shared.wait.borrow().as_ref().map_or(0, Wait::memory_bytes);
+        let bytes = held + self.client.queue_bytes + wait_bytes;
         if bytes != self.client.shared.memory_bytes.get() {
             self.hub.server.borrow_mut().count_memory(&self.client.shared, bytes);
         }
@@ -345,6 +393,7 @@ impl<S> Drop for Connection<S> {
         let server = &mut *self.hub.server.borrow_mut();
         server.count_memory(&self.client.shared, 0);
         server.unwatch(&mut self.client.watched, &self.client.shared);
+        server.waiting.forget(&self.client.shared);
         server.clients.remove(&self.client.shared.id);
     }
 }

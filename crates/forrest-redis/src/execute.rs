@@ -1,10 +1,11 @@
 //! One request after the other: which command it is, whether the client may call it, and its reply.
 
-use crate::client::{Client, Skips};
+use crate::client::{Client, Served, Shared, Skips, Wait};
 use crate::commands::{AT_ONCE, Command, Context, GROWS, NEVER_QUEUED, NO_AUTH, table};
 use crate::fault::{FULL, Fault};
 use crate::reply::Reply;
 use crate::server::Server;
+use std::rc::Rc;
 use std::time::Instant;
 
 /// Executes a request and appends its reply.
@@ -20,12 +21,65 @@ pub(crate) fn execute(server: &mut Server, client: &mut Client, args: &[&[u8]], 
     }
     context.reply.end();
     let is_this = client.skips == Skips::Next && skips != Skips::Next;
-    if client.skips == Skips::All || is_this || skips == Skips::Next {
+    let drops_reply = client.skips == Skips::All || is_this || skips == Skips::Next;
+    if drops_reply {
         out.truncate(start);
+    }
+    if let Some(wait) = client.wait.take() {
+        server.waiting.park(&client.shared, Wait { drops_reply, ..wait });
     }
     if skips == Skips::Next && client.skips == Skips::Next {
         client.skips = Skips::Nothing;
     }
+    serve(server);
+}
+
+/// Gives clients that wait what the last command has made.
+fn serve(server: &mut Server) {
+    while server.waiting.has_ready() {
+        for (database, key) in server.waiting.take_ready() {
+            // If the store does not read, those who wait go on doing so: their own calls find that out.
+            let _unserved = serve_key(server, &(database, key));
+        }
+    }
+}
+
+/// Executes the commands that wait for a key, one after the other, as long as it has elements.
+fn serve_key(server: &mut Server, key: &(usize, Vec<u8>)) -> Result<(), Fault> {
+    let mut after = 0;
+    loop {
+        let slot = server.data.slot(key.0);
+        let Some(found) = server.data.find(slot, &key.1)? else { return Ok(()) };
+        let Some((ticket, shared)) = server.waiting.next(key, found.record.kind, after) else {
+            return Ok(());
+        };
+        after = ticket;
+        execute_again(server, &shared);
+    }
+}
+
+/// Executes the command of a client that waits. If there is nothing for it, it goes on waiting.
+fn execute_again(server: &mut Server, shared: &Rc<Shared>) {
+    let Some(wait) = server.waiting.forget(shared) else { return };
+    let mut client = Client::new(shared.clone(), true);
+    (client.database, client.is_3, client.has_waited) = (wait.database, wait.is_3, true);
+    let args: Vec<&[u8]> = wait.args.iter().map(Vec::as_slice).collect();
+    let mut out = Vec::new();
+    let reply = Reply::new(&mut out, wait.is_3, server.options.limits.reply_bytes);
+    let mut context = Context { server, client: &mut client, commands: table::COMMANDS, reply };
+    if let Err(fault) = start_command(&mut context, &args) {
+        context.server.data.discard();
+        context.reply.fail(&fault.0);
+    }
+    context.reply.end();
+    if client.wait.is_some() {
+        server.waiting.park(shared, wait);
+        return;
+    }
+    if wait.drops_reply {
+        out.clear();
+    }
+    shared.serve(Served { reply: out, change: server.data.changes() });
 }
 
 fn start_command(context: &mut Context, args: &[&[u8]]) -> Result<(), Fault> {

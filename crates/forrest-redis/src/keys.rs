@@ -38,7 +38,7 @@ const EXPIRIES: u8 = 2;
 const EXPIRES: u8 = 0x80;
 
 /// The type of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     String,
     Hash,

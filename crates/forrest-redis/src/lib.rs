@@ -32,6 +32,7 @@
 //! | execute.rs | one request: its command, and whether the client may call it |
 //! | commands/ | the commands; table.rs lists them |
 //! | server.rs | what connections share |
+//! | waiting.rs | clients that wait for a key |
 //! | durable.rs | syncs for all connections at once |
 //! | data.rs | the store, as commands see it |
 //! | client.rs, cursors.rs, settings.rs | the state of a connection, of iterations, of the server |
@@ -59,6 +60,7 @@ mod reply;
 mod resp;
 mod server;
 mod settings;
+mod waiting;
 
 pub use listen::Server;
 pub use options::{Limits, Options, Sync, Tls};

@@ -69,7 +69,12 @@ pub(crate) fn double_text(number: f64) -> String {
     if number == number.trunc() && size < 1e17 {
         return (number as i64).to_string();
     }
-    if (1e-5..1e21).contains(&size) { format!("{number}") } else { format!("{number:e}") }
+    if (1e-5..1e21).contains(&size) {
+        return format!("{number}");
+    }
+    // An exponent has a sign, as C prints it.
+    let text = format!("{number:e}");
+    if text.contains("e-") { text } else { text.replace('e', "e+") }
 }
 
 /// A sum of decimals as text. Redis adds with 80 bits and rounds to 17 digits, so that 1.1 and 2.2 make 3.3. This adds
@@ -121,7 +126,7 @@ mod tests {
             (f64::INFINITY, "inf"),
             (f64::NEG_INFINITY, "-inf"),
             (0.1 + 0.2, "0.30000000000000004"),
-            (1e22, "1e22"),
+            (1e22, "1e+22"),
             (1e-7, "1e-7"),
         ] {
             assert_eq!(double_text(number), text);

@@ -10,6 +10,7 @@ use crate::fault::Fault;
 use crate::keys::{self, EXPIRY_BYTES};
 use crate::options::{Options, Sync};
 use crate::settings::Settings;
+use crate::waiting::Waiting;
 use forrest::{Capability, Db, Snapshot};
 use forrest_base::random::Random;
 use std::collections::{BTreeMap, HashMap};
@@ -54,6 +55,8 @@ pub(crate) struct Server {
     pub(crate) handshakes: usize,
     /// The clients that watch a key of a database.
     watched: HashMap<(usize, Vec<u8>), Vec<Rc<Shared>>>,
+    /// The clients that wait for a key.
+    pub(crate) waiting: Waiting,
     pub(crate) cursors: Cursors,
     pub(crate) snapshots: BTreeMap<u64, Kept>,
     pub(crate) last_snapshot: u64,
@@ -85,6 +88,7 @@ impl Server {
             last_client: 0,
             handshakes: 0,
             watched: HashMap::new(),
+            waiting: Waiting::default(),
             cursors: Cursors::default(),
             snapshots: BTreeMap::new(),
             last_snapshot: 0,
@@ -137,6 +141,9 @@ impl Server {
         if !self.watched.is_empty() {
             self.touch_watched(database, key);
         }
+        if !self.waiting.is_empty() {
+            self.waiting.touch(database, key);
+        }
     }
 
     #[cold]
@@ -152,6 +159,7 @@ impl Server {
         touched: impl Fn(usize) -> bool,
         looks_in: &[usize],
     ) -> Result<(), Fault> {
+        self.waiting.touch_all(&touched);
         let now = self.now_ms();
         let keys: Vec<_> = self.watched.keys().filter(|(database, _)| touched(*database)).cloned().collect();
         for (database, key) in keys {

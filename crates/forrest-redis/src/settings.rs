@@ -10,17 +10,20 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Parameters without effect, with what they say at first.
-const WITHOUT_EFFECT: [(&str, &str); 15] = [
+const WITHOUT_EFFECT: [(&str, &str); 18] = [
     ("hash-max-listpack-entries", "512"),
     ("hash-max-listpack-value", "64"),
     ("hash-max-ziplist-entries", "512"),
     ("hash-max-ziplist-value", "64"),
     ("latency-tracking", "no"),
+    ("list-compress-depth", "0"),
     ("list-max-listpack-size", "-2"),
+    ("list-max-ziplist-size", "-2"),
     ("lua-time-limit", "5000"),
     ("notify-keyspace-events", ""),
     ("set-max-intset-entries", "512"),
     ("set-max-listpack-entries", "128"),
+    ("set-max-listpack-value", "64"),
     ("slowlog-log-slower-than", "10000"),
     ("zset-max-listpack-entries", "128"),
     ("zset-max-listpack-value", "64"),

@@ -2,7 +2,7 @@
 
 use super::strings::database;
 use super::{Context, VERSION, integer, is, natural};
-use crate::client::{Shared, Skips};
+use crate::client::{Served, Shared, Skips};
 use crate::fault::{Done, Fault, SYNTAX};
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -167,7 +167,11 @@ fn line(client: &Shared) -> String {
         text(&client.name.borrow()),
         client.since.elapsed().as_secs(),
         client.active.get().elapsed().as_secs(),
-        if client.in_multi.get() { "x" } else { "N" },
+        match (client.in_multi.get(), client.wait.borrow().is_some()) {
+            (true, _) => "x",
+            (false, true) => "b",
+            (false, false) => "N",
+        },
         client.database.get(),
         if client.in_multi.get() { 0 } else { -1 },
         client.memory_bytes.get(),
@@ -221,6 +225,35 @@ fn kill(context: &mut Context, args: &[&[u8]]) -> Done {
     Ok(())
 }
 
+/// Ends the waiting of a client, with the reply of a time that is over or with an error.
+fn unblock(context: &mut Context, id: &[u8], how: &[&[u8]]) -> Done {
+    let is_error = match how {
+        [] => false,
+        [word] if is(word, "TIMEOUT") => false,
+        [word] if is(word, "ERROR") => true,
+        _ => return Err(Fault::new("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+    };
+    let id = u64::try_from(integer(id)?).ok();
+    let client = id.and_then(|id| context.server.clients.get(&id).cloned());
+    let wait = client.as_ref().and_then(|client| context.server.waiting.forget(client));
+    context.reply.bool(wait.is_some());
+    if let (Some(client), Some(wait)) = (client, wait) {
+        let error = b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n";
+        let reply = match wait.drops_reply {
+            true => &[],
+            false => {
+                if is_error {
+                    &error[..]
+                } else {
+                    wait.nothing
+                }
+            }
+        };
+        client.serve(Served { reply: reply.to_vec(), change: 0 });
+    }
+    Ok(())
+}
+
 fn set_info(context: &mut Context, what: &[u8], value: &[u8]) -> Done {
     if value.len() > NAME_BYTES_MAX || !value.iter().all(u8::is_ascii_graphic) {
         return Err(Fault::new("ERR lib-name and lib-ver cannot contain spaces or special characters"));
@@ -262,10 +295,7 @@ pub(crate) fn client(context: &mut Context, args: &[&[u8]]) -> Done {
             _ => return Err(SYNTAX),
         },
         [word, _] if is(word, "NO-EVICT") || is(word, "NO-TOUCH") => context.reply.ok(),
-        [word, id, ..] if is(word, "UNBLOCK") => {
-            integer(id)?;
-            context.reply.integer(0);
-        }
+        [word, id, how @ ..] if is(word, "UNBLOCK") => return unblock(context, id, how),
         [word, ..] => {
             let word = String::from_utf8_lossy(word);
             return Err(Fault::new(format!(

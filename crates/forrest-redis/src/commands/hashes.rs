@@ -186,6 +186,9 @@ pub(crate) fn hincrby(context: &mut Context, args: &[&[u8]]) -> Done {
 
 pub(crate) fn hincrbyfloat(context: &mut Context, args: &[&[u8]]) -> Done {
     let delta = float(args[3])?;
+    if !delta.is_finite() {
+        return Err(Fault::new("ERR value is NaN or Infinity"));
+    }
     let text = change(context, args, |value| {
         let number = value.map_or(Some(0.0), number::double);
         let sum = number.ok_or(Fault::new("ERR hash value is not a float"))? + delta;

@@ -44,7 +44,7 @@ fn section(context: &mut Context, section: &str, text: &mut String) -> Result<()
         "clients" => vec![
             ("connected_clients", server.clients.len().to_string()),
             ("maxclients", server.settings.connections.to_string()),
-            ("blocked_clients", "0".to_owned()),
+            ("blocked_clients", server.waiting.clients().to_string()),
         ],
         "memory" => vec![
             ("used_memory", server.used_bytes().to_string()),

@@ -2,8 +2,8 @@
 //!
 //! Both ends are reached at once. `LINSERT` and `LREM` in the middle move the elements of the shorter side or all.
 
-use super::members::{finish, key_of, or_new, pop_count, reply_count};
-use super::{Context, integer, is, slice};
+use super::members::{finish, first, key_of, keys_end_and_count, or_new, pop_count, reply_count};
+use super::{Context, integer, is, natural, slice};
 use crate::data::Found;
 use crate::fault::{DAMAGED, Done, Fault, NO_KEY, SYNTAX};
 use crate::keys::{Kind, MEMBER_BYTES, Record};
@@ -103,7 +103,7 @@ fn keep(context: &mut Context, key: &[u8], found: &Found, part: Range<u64>) -> D
 }
 
 /// Takes elements from one end, the outermost first.
-fn pop_some(
+pub(super) fn pop_some(
     context: &mut Context,
     key: &[u8],
     found: &Found,
@@ -127,7 +127,7 @@ fn pop_some(
 }
 
 fn pop(context: &mut Context, args: &[&[u8]], at_front: bool) -> Done {
-    let count = pop_count(args)?;
+    let count = pop_count(context, args)?;
     let Some(found) = context.find_kind(args[1], Kind::List)? else {
         match count {
             None => context.reply.null(),
@@ -152,6 +152,26 @@ pub(crate) fn lpop(context: &mut Context, args: &[&[u8]]) -> Done {
 
 pub(crate) fn rpop(context: &mut Context, args: &[&[u8]]) -> Done {
     pop(context, args, false)
+}
+
+/// Takes elements of the first of some keys that there is, and replies with it and them. False, without a reply, if
+/// there is none.
+pub(super) fn pop_first(context: &mut Context, args: &[&[u8]]) -> Result<bool, Fault> {
+    let (keys, at_front, count) = keys_end_and_count(args, side)?;
+    let Some((key, found)) = first(context, keys, Kind::List)? else { return Ok(false) };
+    let popped = pop_some(context, key, &found, count, at_front)?;
+    context.reply.array(2);
+    context.reply.bulk(key);
+    context.reply.array(popped.len());
+    popped.iter().for_each(|element| context.reply.bulk(element));
+    Ok(true)
+}
+
+pub(crate) fn lmpop(context: &mut Context, args: &[&[u8]]) -> Done {
+    if !pop_first(context, &args[1..])? {
+        context.reply.null_array();
+    }
+    Ok(())
 }
 
 pub(crate) fn llen(context: &mut Context, args: &[&[u8]]) -> Done {
@@ -193,6 +213,55 @@ pub(crate) fn lindex(context: &mut Context, args: &[&[u8]]) -> Done {
         }
     };
     context.reply.bulk_or_null(value.as_deref());
+    Ok(())
+}
+
+/// `LPOS key element [RANK rank] [COUNT count] [MAXLEN elements]`.
+pub(crate) fn lpos(context: &mut Context, args: &[&[u8]]) -> Done {
+    let (mut rank, mut count, mut most) = (1, None, u64::MAX);
+    let mut rest = args[3..].iter();
+    while let Some(word) = rest.next() {
+        let value = rest.next().ok_or(SYNTAX)?;
+        let none_or_all = |number: u64| if number == 0 { u64::MAX } else { number };
+        match word {
+            word if is(word, "RANK") => rank = integer(value)?,
+            word if is(word, "COUNT") => {
+                count = Some(none_or_all(natural(value, "ERR COUNT can't be negative")?))
+            }
+            word if is(word, "MAXLEN") => most = none_or_all(natural(value, "ERR MAXLEN can't be negative")?),
+            _ => return Err(SYNTAX),
+        }
+    }
+    if rank == 0 || rank == i64::MIN {
+        let why = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to \
+                   start from the end of the list";
+        return Err(Fault::new(if rank == 0 { why } else { "ERR value is out of range" }));
+    }
+    let mut found = Vec::new();
+    if let Some(list) = context.look(args[1], Kind::List)? {
+        let record = &list.record;
+        let (start, end) = (position(context, record, 0), position(context, record, record.count));
+        let (mut number, mut skip) = (0, rank.unsigned_abs() - 1);
+        context.server.data.scan((&start, &end), rank < 0, |_, value| {
+            if value == args[2] {
+                if skip == 0 {
+                    found.push(if rank < 0 { record.count - 1 - number } else { number });
+                }
+                skip = skip.saturating_sub(1);
+            }
+            number += 1;
+            let is_done = found.len() as u64 >= count.unwrap_or(1) || number >= most;
+            if is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+    }
+    match (count, found.first()) {
+        (None, None) => context.reply.null(),
+        (None, Some(first)) => context.reply.count(*first),
+        (Some(_), _) => {
+            context.reply.array(found.len());
+            found.iter().for_each(|number| context.reply.count(*number));
+        }
+    }
     Ok(())
 }
 
@@ -275,7 +344,7 @@ pub(crate) fn lrem(context: &mut Context, args: &[&[u8]]) -> Done {
     Ok(())
 }
 
-fn side(word: &[u8]) -> Result<bool, Fault> {
+pub(super) fn side(word: &[u8]) -> Result<bool, Fault> {
     match word {
         word if is(word, "LEFT") => Ok(true),
         word if is(word, "RIGHT") => Ok(false),
@@ -283,7 +352,13 @@ fn side(word: &[u8]) -> Result<bool, Fault> {
     }
 }
 
-fn move_one(context: &mut Context, from: &[u8], to: &[u8], from_front: bool, to_front: bool) -> Done {
+pub(super) fn move_one(
+    context: &mut Context,
+    from: &[u8],
+    to: &[u8],
+    from_front: bool,
+    to_front: bool,
+) -> Done {
     let Some(found) = context.find_kind(from, Kind::List)? else {
         context.reply.null();
         return Ok(());
@@ -292,10 +367,17 @@ fn move_one(context: &mut Context, from: &[u8], to: &[u8], from_front: bool, to_
     let element;
     if from == to {
         // Both changes are of one record.
-        let mut all = elements(context, &found.record, 0..found.record.count)?;
-        element = if from_front { all.remove(0) } else { all.pop().ok_or(DAMAGED)? };
-        all.insert(if to_front { 0 } else { all.len() }, element.clone());
-        rewrite(context, from, &found, &all)?;
+        let mut record = found.record;
+        let end = |record: &Record, is_front| if is_front { 0 } else { record.count - 1 };
+        let at = position(context, &record, end(&record, from_front));
+        element = context.server.data.get(&at)?.ok_or(DAMAGED)?.to_vec();
+        if from_front != to_front {
+            context.server.data.remove(&at)?;
+            record.first = if from_front { record.first + 1 } else { record.first - 1 };
+            let at = position(context, &record, end(&record, to_front));
+            context.server.data.put(&at, &element)?;
+        }
+        finish(context, from, Some(&found), &record)?;
     } else {
         let mut popped = pop_some(context, from, &found, 1, from_front)?;
         element = popped.pop().ok_or(DAMAGED)?;

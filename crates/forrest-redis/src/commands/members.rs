@@ -1,8 +1,8 @@
 //! What hashes, sets and sorted sets share: records with a count, and random members.
 
-use super::{Context, natural};
+use super::{Context, is, natural};
 use crate::data::Found;
-use crate::fault::{Done, Fault};
+use crate::fault::{Done, Fault, SYNTAX, WRONG_TYPE};
 use crate::keys::{self, Kind, MEMBER_BYTES, Record};
 use std::ops::ControlFlow;
 
@@ -63,9 +63,74 @@ pub(crate) fn reply_count(context: &mut Context, key: &[u8], kind: Kind) -> Done
 }
 
 /// How many members a command takes away, if it says so.
-pub(crate) fn pop_count(args: &[&[u8]]) -> Result<Option<u64>, Fault> {
+pub(crate) fn pop_count(context: &Context, args: &[&[u8]]) -> Result<Option<u64>, Fault> {
+    if args.len() > 3 {
+        let name = context.client.shared.last_command.get();
+        return Err(Fault::new(format!("ERR wrong number of arguments for '{name}' command")));
+    }
     let count = args.get(2).map(|count| natural(count, "ERR value is out of range, must be positive"));
     count.transpose()
+}
+
+/// The first of some keys that there is. Of another type it is an error, unless the command has waited: then
+/// something else has been put there meanwhile.
+pub(crate) fn first<'a>(
+    context: &mut Context,
+    keys: &[&'a [u8]],
+    kind: Kind,
+) -> Result<Option<(&'a [u8], Found)>, Fault> {
+    for key in keys {
+        match context.find(key)? {
+            Some(found) if found.record.kind == kind => return Ok(Some((key, found))),
+            Some(_) if !context.client.has_waited => return Err(WRONG_TYPE),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Arguments.
+pub(crate) type Args<'a, 'b> = &'b [&'a [u8]];
+
+/// Keys after their number, and what follows them.
+pub(crate) fn numbered_keys<'a, 'b>(args: Args<'a, 'b>) -> Result<(Args<'a, 'b>, Args<'a, 'b>), Fault> {
+    let count = natural(args[0], "ERR numkeys should be greater than 0")?;
+    let count = usize::try_from(count).ok().filter(|count| *count > 0);
+    let count = count.ok_or(Fault::new("ERR numkeys should be greater than 0"))?;
+    if count > args.len() - 1 {
+        return Err(Fault::new("ERR Number of keys can't be greater than number of args"));
+    }
+    Ok(args[1..].split_at(count))
+}
+
+/// The limit at the end of `SINTERCARD` and `ZINTERCARD`.
+pub(crate) fn limit_of(rest: &[&[u8]]) -> Result<u64, Fault> {
+    match rest {
+        [] => Ok(u64::MAX),
+        [word, limit] if is(word, "LIMIT") => match natural(limit, "ERR LIMIT can't be negative")? {
+            0 => Ok(u64::MAX),
+            limit => Ok(limit),
+        },
+        _ => Err(SYNTAX),
+    }
+}
+
+/// What `LMPOP` and `ZMPOP` have after the number of their keys: the keys, from which end, and how many.
+pub(crate) fn keys_end_and_count<'a, 'b>(
+    args: &'a [&'b [u8]],
+    end: impl Fn(&[u8]) -> Result<bool, Fault>,
+) -> Result<(&'a [&'b [u8]], bool, u64), Fault> {
+    let (keys, rest) = numbered_keys(args)?;
+    let (from, count) = match rest {
+        [from] => (from, 1),
+        [from, word, count] if is(word, "COUNT") => {
+            let wrong = "ERR count should be greater than 0";
+            let count = natural(count, wrong)?;
+            (from, (count > 0).then_some(count).ok_or(Fault::new(wrong))?)
+        }
+        _ => return Err(SYNTAX),
+    };
+    Ok((keys, end(from)?, count))
 }
 
 /// A random member of a hash or set.

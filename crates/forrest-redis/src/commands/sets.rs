@@ -1,9 +1,11 @@
 //! Sets.
 
 use super::hashes::{choose, remove};
-use super::members::{all, finish, key_of, or_new, pop_count, random_member, reply_count};
-use super::{Context, integer, is, natural};
-use crate::fault::{Done, Fault, SYNTAX};
+use super::members::{
+    all, finish, key_of, limit_of, numbered_keys, or_new, pop_count, random_member, reply_count,
+};
+use super::{Context, integer};
+use crate::fault::{Done, Fault};
 use crate::keys::{Kind, Record};
 use std::collections::BTreeSet;
 
@@ -94,7 +96,7 @@ pub(crate) fn srandmember(context: &mut Context, args: &[&[u8]]) -> Done {
 }
 
 pub(crate) fn spop(context: &mut Context, args: &[&[u8]]) -> Done {
-    let count = pop_count(args)?;
+    let count = pop_count(context, args)?;
     let Some(found) = context.find_kind(args[1], Kind::Set)? else {
         match count {
             None => context.reply.null(),
@@ -241,29 +243,8 @@ pub(crate) fn sdiffstore(context: &mut Context, args: &[&[u8]]) -> Done {
 
 pub(crate) fn sintercard(context: &mut Context, args: &[&[u8]]) -> Done {
     let (keys, rest) = numbered_keys(&args[1..])?;
-    let limit = match rest {
-        [] => u64::MAX,
-        [word, limit] if is(word, "LIMIT") => match natural(limit, "ERR LIMIT can't be negative")? {
-            0 => u64::MAX,
-            limit => limit,
-        },
-        _ => return Err(SYNTAX),
-    };
+    let limit = limit_of(rest)?;
     let count = together(context, keys, How::Intersection)?.len() as u64;
     context.reply.count(count.min(limit));
     Ok(())
-}
-
-/// Arguments.
-type Args<'a, 'b> = &'b [&'a [u8]];
-
-/// Keys after their number, and what follows them.
-pub(crate) fn numbered_keys<'a, 'b>(args: Args<'a, 'b>) -> Result<(Args<'a, 'b>, Args<'a, 'b>), Fault> {
-    let count = natural(args[0], "ERR numkeys should be greater than 0")?;
-    let count = usize::try_from(count).ok().filter(|count| *count > 0);
-    let count = count.ok_or(Fault::new("ERR numkeys should be greater than 0"))?;
-    if count > args.len() - 1 {
-        return Err(Fault::new("ERR Number of keys can't be greater than number of args"));
-    }
-    Ok(args[1..].split_at(count))
 }

@@ -1,11 +1,12 @@
 //! Sorted sets.
 
 use super::hashes::choose;
-use super::members::{finish, key_of, or_new, pop_count, reply_count};
+use super::members::{
+    Args, finish, first, key_of, keys_end_and_count, limit_of, numbered_keys, or_new, pop_count, reply_count,
+};
 use super::scored::{
     Asked, BY_MEMBER, BY_SCORE, Part, Scored, Window, asked, by_member, by_score, count, rank, select,
 };
-use super::sets::numbered_keys;
 use super::{Context, float, integer, is};
 use crate::data::Found;
 use crate::fault::{DAMAGED, Done, Fault, SYNTAX, WRONG_TYPE};
@@ -370,16 +371,59 @@ pub(crate) fn zremrangebylex(context: &mut Context, args: &[&[u8]]) -> Done {
     remove_part(context, args[1], &by_member(args[2], args[3])?)
 }
 
-fn pop(context: &mut Context, args: &[&[u8]], is_back: bool) -> Done {
-    let count = pop_count(args)?;
-    let found = context.find_kind(args[1], Kind::SortedSet)?;
-    let mut members = Vec::new();
-    if let Some(found) = &found {
-        let window = Window { skip: 0, count: count.unwrap_or(1) };
-        let all = Part::Score(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
-        members = select(context, &found.record, &all, is_back, window)?;
-        remove_all(context, args[1], found, &members)?;
+/// Takes the members with the lowest scores, or with the highest.
+pub(super) fn pop_some(
+    context: &mut Context,
+    key: &[u8],
+    found: &Found,
+    count: u64,
+    is_back: bool,
+) -> Result<Vec<Scored>, Fault> {
+    let all = Part::Score(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
+    let members = select(context, &found.record, &all, is_back, Window { skip: 0, count })?;
+    remove_all(context, key, found, &members)?;
+    Ok(members)
+}
+
+fn is_max(word: &[u8]) -> Result<bool, Fault> {
+    match word {
+        word if is(word, "MIN") => Ok(false),
+        word if is(word, "MAX") => Ok(true),
+        _ => Err(SYNTAX),
     }
+}
+
+/// Takes members of the first of some keys that there is, and replies with it and them. False, without a reply, if
+/// there is none.
+pub(super) fn pop_first(context: &mut Context, args: &[&[u8]]) -> Result<bool, Fault> {
+    let (keys, is_back, count) = keys_end_and_count(args, is_max)?;
+    let Some((key, found)) = first(context, keys, Kind::SortedSet)? else { return Ok(false) };
+    let members = pop_some(context, key, &found, count, is_back)?;
+    context.reply.array(2);
+    context.reply.bulk(key);
+    context.reply.array(members.len());
+    for (member, score) in &members {
+        context.reply.array(2);
+        context.reply.bulk(member);
+        context.reply.double(*score);
+    }
+    Ok(true)
+}
+
+pub(crate) fn zmpop(context: &mut Context, args: &[&[u8]]) -> Done {
+    if !pop_first(context, &args[1..])? {
+        context.reply.null_array();
+    }
+    Ok(())
+}
+
+fn pop(context: &mut Context, args: &[&[u8]], is_back: bool) -> Done {
+    let count = pop_count(context, args)?;
+    let found = context.find_kind(args[1], Kind::SortedSet)?;
+    let members = match &found {
+        Some(found) => pop_some(context, args[1], found, count.unwrap_or(1), is_back)?,
+        None => Vec::new(),
+    };
     if count.is_none() && context.reply.is_3 && !members.is_empty() {
         context.reply.array(2);
         context.reply.bulk(&members[0].0);
@@ -443,13 +487,22 @@ enum How {
     Difference,
 }
 
+/// The keys of a command that has their number before them, and the rest.
+fn input_keys<'a, 'b>(context: &Context, args: Args<'a, 'b>) -> Result<(Args<'a, 'b>, Args<'a, 'b>), Fault> {
+    if integer(args[0])? < 1 {
+        let name = context.client.shared.last_command.get();
+        return Err(Fault::new(format!("ERR at least 1 input key is needed for '{name}' command")));
+    }
+    numbered_keys(args)
+}
+
 fn together(
     context: &mut Context,
     args: &[&[u8]],
     how: How,
     can_have_scores: bool,
 ) -> Result<(Vec<Scored>, bool), Fault> {
-    let (keys, rest) = numbered_keys(args)?;
+    let (keys, rest) = input_keys(context, args)?;
     let (mut weights, mut aggregate, mut with_scores) = (vec![1.0; keys.len()], "SUM", false);
     let mut rest = rest.iter();
     while let Some(word) = rest.next() {
@@ -527,6 +580,18 @@ pub(crate) fn zunion(context: &mut Context, args: &[&[u8]]) -> Done {
 
 pub(crate) fn zinter(context: &mut Context, args: &[&[u8]]) -> Done {
     reply_together(context, args, How::Intersection)
+}
+
+pub(crate) fn zintercard(context: &mut Context, args: &[&[u8]]) -> Done {
+    let (keys, rest) = input_keys(context, &args[1..])?;
+    let limit = limit_of(rest)?;
+    let mut common = members(context, keys[0])?;
+    for key in &keys[1..] {
+        let others = members(context, key)?;
+        common.retain(|member, _| others.contains_key(member));
+    }
+    context.reply.count(limit.min(common.len() as u64));
+    Ok(())
 }
 
 pub(crate) fn zdiff(context: &mut Context, args: &[&[u8]]) -> Done {

@@ -159,3 +159,10 @@ impl<S: Read + Write> Client<S> {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
+
+/// A number of `INFO`.
+pub(crate) fn number(client: &mut Client<TcpStream>, name: &str) -> u64 {
+    let text = client.call("info");
+    let (_, rest) = text.split_once(&format!("{name}:")).unwrap_or_else(|| panic!("no {name} in {text}"));
+    rest.split(|letter: char| !letter.is_ascii_digit()).next().unwrap().parse().unwrap()
+}

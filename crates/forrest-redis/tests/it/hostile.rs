@@ -1,10 +1,9 @@
 //! Clients that send halves, claim much, read slowly, or are too many. Each limit holds at its edge, and other clients
 //! go on.
 
-use crate::harness::{Client, Running, encode, options};
+use crate::harness::{Running, encode, number, options};
 use forrest_redis::{Limits, Options};
 use std::io::Write;
-use std::net::TcpStream;
 use std::time::Duration;
 
 fn with(limits: Limits) -> Running {
@@ -14,12 +13,6 @@ fn with(limits: Limits) -> Running {
 /// Another client is served.
 fn goes_on(running: &Running) {
     assert_eq!(running.client().call("ping"), "PONG");
-}
-
-fn number(client: &mut Client<TcpStream>, name: &str) -> u64 {
-    let text = client.call("info");
-    let (_, rest) = text.split_once(&format!("{name}:")).unwrap_or_else(|| panic!("no {name} in {text}"));
-    rest.split(|letter: char| !letter.is_ascii_digit()).next().unwrap().parse().unwrap()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | harness.rs | the server, and a client |
+//! | blocking.rs | commands that wait for a key |
 //! | commands.rs | commands of every type, in both versions of the protocol |
 //! | durability.rs | stores on disk: what survives, and one sync for many clients |
 //! | hostile.rs | clients that send halves, claim much, read slowly, or are too many |
@@ -10,6 +11,7 @@
 //! | guide.rs | the guide's table of commands |
 #![forbid(unsafe_code)]
 
+mod blocking;
 mod commands;
 mod durability;
 mod guide;
