@@ -17,9 +17,10 @@ use std::collections::BTreeMap;
 pub(crate) const OPS: u64 = 100_000;
 /// Operations done in a smoke run.
 pub(crate) const QUICK_OPS: u64 = 20_000;
-/// Operations done on each key of a set of few keys, in the mean, and the least in all.
-const OPS_OF_KEY: u64 = 10;
-const OPS_MIN: u64 = 10_000;
+/// Operations done on each key of a set of few keys, in the mean, and the least in all. Builds without optimization are
+/// for tests of the program, which would do little else.
+const OPS_OF_KEY: u64 = if cfg!(debug_assertions) { 2 } else { 10 };
+const OPS_MIN: u64 = if cfg!(debug_assertions) { 2_000 } else { 10_000 };
 /// Keys that they are done on, or all of a set that has fewer; as many are never inserted.
 pub(crate) const KEYS: u64 = 10_000;
 /// Comparisons of the whole content on the way.
