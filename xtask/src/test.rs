@@ -83,8 +83,8 @@ const STEPS: &[Step] = &[
 /// The steps that run by hand when none is named.
 const QUICK: &[&str] = &["fmt", "tidy", "clippy", "tests", "docs"];
 
-/// After this, CI begins no further step: it ends a run of 90 minutes and keeps nothing of it. On two quiet cores all
-/// steps take less. The last steps in the list are those that a slow machine leaves out.
+/// After this, CI begins no further step: it ends a run of 90 minutes and keeps nothing of it. The last steps in the
+/// list are those that a slow machine leaves out.
 const CI_LIMIT: Duration = Duration::from_secs(68 * 60);
 
 /// Asks for every step, and for tests of full size.

@@ -135,6 +135,16 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
+    /// What its client gets: a reply, unless none is wanted.
+    pub(crate) fn served(&self, reply: Vec<u8>, change: u64) -> Served {
+        Served { reply: if self.drops_reply { Vec::new() } else { reply }, change }
+    }
+
+    /// The same if nothing came.
+    pub(crate) fn unserved(&self) -> Served {
+        self.served(self.nothing.to_vec(), 0)
+    }
+
     /// Bytes that it takes, about.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.keys.iter().chain(&self.args).map(|bytes| 4 * size_of::<usize>() + bytes.len()).sum()
@@ -145,7 +155,7 @@ impl Wait {
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(crate) reply: Vec<u8>,
-    /// The number of the change that it is part of.
+    /// The number of the change that it is part of; 0 if there is none.
     pub(crate) change: u64,
 }
 

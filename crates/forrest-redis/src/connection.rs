@@ -269,11 +269,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if !is_there {
             return Ok(Turn::Ends);
         }
-        if let Some(served) = self.client.shared.served.take() {
+        let shared = &self.client.shared;
+        let in_vain = || self.hub.server.borrow_mut().waiting.forget(shared).as_ref().map(Wait::unserved);
+        if let Some(served) = shared.served.take().or_else(in_vain) {
             self.output.extend_from_slice(&served.reply);
             self.change = served.change;
-        } else if let Some(wait) = self.hub.server.borrow_mut().waiting.forget(&self.client.shared) {
-            self.output.extend_from_slice(if wait.drops_reply { &[] } else { wait.nothing });
         }
         note_active(&self.client);
         Ok(Turn::HasMore)

@@ -1,6 +1,6 @@
 //! One request after the other: which command it is, whether the client may call it, and its reply.
 
-use crate::client::{Client, Served, Shared, Skips, Wait};
+use crate::client::{Client, Shared, Skips, Wait};
 use crate::commands::{AT_ONCE, Command, Context, GROWS, NEVER_QUEUED, NO_AUTH, table};
 use crate::fault::{FULL, Fault};
 use crate::reply::Reply;
@@ -13,13 +13,7 @@ pub(crate) fn execute(server: &mut Server, client: &mut Client, args: &[&[u8]], 
     let start = out.len();
     server.counts.commands += 1;
     let skips = client.skips;
-    let reply = Reply::new(out, client.is_3, server.options.limits.reply_bytes);
-    let mut context = Context { server, client, commands: table::COMMANDS, reply };
-    if let Err(fault) = start_command(&mut context, args) {
-        context.server.data.discard();
-        context.reply.fail(&fault.0);
-    }
-    context.reply.end();
+    execute_and_reply(server, client, args, out);
     let is_this = client.skips == Skips::Next && skips != Skips::Next;
     let drops_reply = client.skips == Skips::All || is_this || skips == Skips::Next;
     if drops_reply {
@@ -32,6 +26,17 @@ pub(crate) fn execute(server: &mut Server, client: &mut Client, args: &[&[u8]], 
         client.skips = Skips::Nothing;
     }
     serve(server);
+}
+
+/// Executes a request and appends its reply, or the error that it ends with.
+fn execute_and_reply(server: &mut Server, client: &mut Client, args: &[&[u8]], out: &mut Vec<u8>) {
+    let reply = Reply::new(out, client.is_3, server.options.limits.reply_bytes);
+    let mut context = Context { server, client, commands: table::COMMANDS, reply };
+    if let Err(fault) = start_command(&mut context, args) {
+        context.server.data.discard();
+        context.reply.fail(&fault.0);
+    }
+    context.reply.end();
 }
 
 /// Gives clients that wait what the last command has made.
@@ -65,21 +70,12 @@ fn execute_again(server: &mut Server, shared: &Rc<Shared>) {
     (client.database, client.is_3, client.has_waited) = (wait.database, wait.is_3, true);
     let args: Vec<&[u8]> = wait.args.iter().map(Vec::as_slice).collect();
     let mut out = Vec::new();
-    let reply = Reply::new(&mut out, wait.is_3, server.options.limits.reply_bytes);
-    let mut context = Context { server, client: &mut client, commands: table::COMMANDS, reply };
-    if let Err(fault) = start_command(&mut context, &args) {
-        context.server.data.discard();
-        context.reply.fail(&fault.0);
-    }
-    context.reply.end();
+    execute_and_reply(server, &mut client, &args, &mut out);
     if client.wait.is_some() {
         server.waiting.park(shared, wait);
-        return;
+    } else {
+        shared.serve(wait.served(out, server.data.changes()));
     }
-    if wait.drops_reply {
-        out.clear();
-    }
-    shared.serve(Served { reply: out, change: server.data.changes() });
 }
 
 fn start_command(context: &mut Context, args: &[&[u8]]) -> Result<(), Fault> {

@@ -125,10 +125,10 @@ pub(crate) fn bzmpop(context: &mut Context, args: &[&[u8]]) -> Done {
 
 fn move_one(context: &mut Context, args: &[&[u8]], from_front: bool, to_front: bool) -> Done {
     let deadline = deadline(args[args.len() - 1])?;
-    if first(context, &args[1..2], Kind::List)?.is_none() {
-        return wait(context, args, &args[1..2], Kind::List, deadline, NO_STRING);
+    match lists::move_one(context, args[1], args[2], from_front, to_front)? {
+        true => Ok(()),
+        false => wait(context, args, &args[1..2], Kind::List, deadline, NO_STRING),
     }
-    lists::move_one(context, args[1], args[2], from_front, to_front)
 }
 
 pub(crate) fn blmove(context: &mut Context, args: &[&[u8]]) -> Done {

@@ -2,7 +2,7 @@
 
 use super::strings::database;
 use super::{Context, VERSION, integer, is, natural};
-use crate::client::{Served, Shared, Skips};
+use crate::client::{Shared, Skips};
 use crate::fault::{Done, Fault, SYNTAX};
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -239,17 +239,7 @@ fn unblock(context: &mut Context, id: &[u8], how: &[&[u8]]) -> Done {
     context.reply.bool(wait.is_some());
     if let (Some(client), Some(wait)) = (client, wait) {
         let error = b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n";
-        let reply = match wait.drops_reply {
-            true => &[],
-            false => {
-                if is_error {
-                    &error[..]
-                } else {
-                    wait.nothing
-                }
-            }
-        };
-        client.serve(Served { reply: reply.to_vec(), change: 0 });
+        client.serve(if is_error { wait.served(error.to_vec(), 0) } else { wait.unserved() });
     }
     Ok(())
 }

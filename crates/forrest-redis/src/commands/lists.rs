@@ -352,17 +352,15 @@ pub(super) fn side(word: &[u8]) -> Result<bool, Fault> {
     }
 }
 
+/// Moves an element, and replies with it. False, without a reply, if there is none.
 pub(super) fn move_one(
     context: &mut Context,
     from: &[u8],
     to: &[u8],
     from_front: bool,
     to_front: bool,
-) -> Done {
-    let Some(found) = context.find_kind(from, Kind::List)? else {
-        context.reply.null();
-        return Ok(());
-    };
+) -> Result<bool, Fault> {
+    let Some((_, found)) = first(context, &[from], Kind::List)? else { return Ok(false) };
     let mut other = context.find_kind(to, Kind::List)?;
     let element;
     if from == to {
@@ -384,13 +382,20 @@ pub(super) fn move_one(
         push_all(context, to, other.take().as_ref(), &[&element], to_front)?;
     }
     context.reply.bulk(&element);
+    Ok(true)
+}
+
+fn move_at_once(context: &mut Context, args: &[&[u8]], from_front: bool, to_front: bool) -> Done {
+    if !move_one(context, args[1], args[2], from_front, to_front)? {
+        context.reply.null();
+    }
     Ok(())
 }
 
 pub(crate) fn lmove(context: &mut Context, args: &[&[u8]]) -> Done {
-    move_one(context, args[1], args[2], side(args[3])?, side(args[4])?)
+    move_at_once(context, args, side(args[3])?, side(args[4])?)
 }
 
 pub(crate) fn rpoplpush(context: &mut Context, args: &[&[u8]]) -> Done {
-    move_one(context, args[1], args[2], false, true)
+    move_at_once(context, args, false, true)
 }
