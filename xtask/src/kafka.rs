@@ -19,8 +19,9 @@ const PACKAGE: &str = "java";
 /// The most bytes of the library of one processor. In the jar it takes less than half of it.
 const BYTES_MAX: u64 = 3_300_000;
 
-/// A call with the plugin of Maven that the guide uses.
-const GUIDE: &[&str] = &["-q", "dependency:build-classpath", "-Dmdep.outputFile=/dev/null"];
+/// Builds the example, which the guide copies, and its test, with the plugin of Maven that the guide uses.
+const EXAMPLE: &[&str] =
+    &["-q", "-Pcluster", "compile", "dependency:build-classpath", "-Dmdep.outputFile=/dev/null"];
 
 /// The command `java`: builds the native library for this machine, small and optimized as a whole, so that Maven finds
 /// it.
@@ -39,20 +40,16 @@ pub(crate) fn java(workspace: &Workspace, arguments: &[String]) -> Result<(), Fa
 
 /// The step.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {
-    for path in required::JAVA.iter().chain([&guide::KAFKA]) {
+    for path in required::JAVA.iter().chain(required::CLUSTER).chain([&guide::KAFKA]) {
         required::demand(workspace, path)?;
     }
-    if !cfg!(target_os = "linux") {
-        return Ok(Outcome::Skipped("the library in the jar is for Linux".to_owned()));
-    }
-    if !setup::on_path("javac") || !setup::on_path("mvn") {
-        let why = "there is no JDK or no Maven (the packages openjdk-17-jdk-headless and maven)";
+    if let Some(why) = missing() {
         return Ok(Outcome::Skipped(why.to_owned()));
     }
     // Not as small as what users get, nor as fast, but built with all else.
     native(workspace, "dev")?;
     // The last call fetches what the guide's own calls need, so that those find it.
-    for arguments in [&["-q", "install", "-DskipTests"][..], &["install"], GUIDE] {
+    for arguments in [&["-q", "install", "-DskipTests"][..], &["install"], EXAMPLE] {
         let (printed, status) = workspace::capture(maven(workspace).args(arguments))?;
         if !status.success() {
             return match unfetched(&printed) {
@@ -73,8 +70,17 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     Ok(Outcome::Passed)
 }
 
+/// Why the packages cannot be built here.
+pub(crate) fn missing() -> Option<&'static str> {
+    if !cfg!(target_os = "linux") {
+        return Some("the library in the jar is for Linux");
+    }
+    let is_there = setup::on_path("javac") && setup::on_path("mvn");
+    (!is_there).then_some("there is no JDK or no Maven (the packages openjdk-17-jdk-headless and maven)")
+}
+
 /// The line of what Maven printed that says that an artifact cannot be fetched. No test ran then, or none failed.
-fn unfetched(printed: &str) -> Option<&str> {
+pub(crate) fn unfetched(printed: &str) -> Option<&str> {
     if printed.contains("There are test failures") || printed.contains("COMPILATION ERROR") {
         return None;
     }
@@ -84,7 +90,7 @@ fn unfetched(printed: &str) -> Option<&str> {
 }
 
 /// Builds the native library and lays it where the jar gets it from. Returns its path.
-fn native(workspace: &Workspace, profile: &str) -> Result<PathBuf, String> {
+pub(crate) fn native(workspace: &Workspace, profile: &str) -> Result<PathBuf, String> {
     let built = foreign::packages(workspace, profile, &["forrest-jni"])?.join("libforrest_jni.so");
     let platform = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);
     let directory = workspace.target.join("java/native").join(platform);
@@ -104,7 +110,7 @@ fn bytes(path: &PathBuf) -> Result<u64, String> {
 }
 
 /// A call of Maven, which asks nothing and prints plain text. The library is found below the target directory.
-fn maven(workspace: &Workspace) -> Command {
+pub(crate) fn maven(workspace: &Workspace) -> Command {
     let mut command = workspace.command("mvn");
     command.current_dir(workspace.root.join(PACKAGE)).args(["-B", "-ntp"]);
     command.arg(format!("-Dforrest.native={}", workspace.target.join("java/native").display()));

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod cluster;
 mod collisions;
 mod counts;
 mod crash;
@@ -135,6 +136,7 @@ const COMMANDS: &[Command] = &[
         does: "the native library of the Java packages, where Maven finds it",
         run: kafka::java,
     },
+    Command { name: "kafka", arguments: cluster::ARGUMENTS, does: cluster::DOES, run: cluster::run },
     Command {
         name: node::NAME,
         arguments: "[--here] [DIR]",
@@ -224,6 +226,9 @@ fn help_of(command: &Command) -> String {
                 races::LONG_SECONDS,
                 races::SECONDS_VARIABLE
             );
+        }
+        "kafka" => {
+            help += "\nIt takes ten minutes by default, and some more to begin and end. With --quick the step kafka\nruns instead, with --bench a comparison with RocksDB's store.\n"
         }
         soak::NAME => help += "\nIt takes an hour by default; CI runs two minutes.\n",
         "install" => {

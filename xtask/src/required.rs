@@ -86,6 +86,12 @@ pub(crate) const JAVA: &[&str] = &[
     "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/ForrestWindowStoreTest.java",
     "java/kafka/src/test/java/forrest/kafka/StateStoreTest.java",
 ];
+/// The example of Kafka Streams, and its test on a cluster.
+pub(crate) const CLUSTER: &[&str] = &[
+    "java/example/pom.xml",
+    "java/cluster/pom.xml",
+    "java/cluster/src/main/java/forrest/cluster/Cluster.java",
+];
 /// The library with LevelDB's functions: every call of it, and misuse, in C; and what has plyvel's interface.
 pub(crate) const LEVELDB: &[&str] = &[
     "crates/forrest-leveldb/tests/c/all.c",
@@ -175,6 +181,7 @@ mod tests {
             GO,
             NODE,
             JAVA,
+            CLUSTER,
             LEVELDB,
             RAFT,
             REDIS,

@@ -1,0 +1,283 @@
+package forrest.cluster;
+
+import forrest.kafka.ForrestStores;
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Properties;
+import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.StoreQueryParameters;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.processor.StateRestoreListener;
+import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.QueryableStoreTypes;
+import org.apache.kafka.streams.state.ReadOnlyKeyValueStore;
+import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.test.InternalMockProcessorContext;
+
+/** One store, measured once; see {@link Benchmark}. Each store has its defaults. */
+final class BenchmarkRun {
+    private static final String STORE = "store";
+    private static final int WAIT_SECONDS = 120;
+    private static final int QUERIES = 20_000;
+    private static final int RANGE = 100;
+    /** Keys with a prefix of this length are a hundred. */
+    private static final int PREFIX_BYTES = Benchmark.KEY_BYTES - 2;
+    private static final int STORES = 10;
+
+    private final String subject;
+    private final String brokers;
+    private final Path state;
+    private final int records;
+    private final String application;
+    private final StringBuilder results = new StringBuilder();
+
+    public static void main(String[] arguments) throws Exception {
+        BenchmarkRun run = new BenchmarkRun(
+                arguments[0], arguments[1], Path.of(arguments[2]), Integer.parseInt(arguments[3]));
+        run.measure();
+        Files.writeString(Path.of(arguments[4]), run.results);
+        Runtime.getRuntime().halt(0);
+    }
+
+    private BenchmarkRun(String subject, String brokers, Path state, int records) {
+        this.subject = subject;
+        this.brokers = brokers;
+        this.state = state;
+        this.records = records;
+        // A changelog of its own.
+        application = subject + "-" + ProcessHandle.current().pid();
+    }
+
+    private boolean isDiscarding() {
+        return subject.equals("discard");
+    }
+
+    private KeyValueBytesStoreSupplier supplier(String name) {
+        return switch (subject) {
+            case "forrest" -> ForrestStores.timestampedKeyValueStore(name);
+            case "rocksdb" -> Stores.persistentTimestampedKeyValueStore(name);
+            case "discard" -> Discarding.supplier(name);
+            default -> throw new IllegalArgumentException(subject);
+        };
+    }
+
+    private void result(String measure, double figure) {
+        results.append(measure).append('\t').append(figure).append('\n');
+    }
+
+    private Properties settings() {
+        Properties settings = new Properties();
+        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, application);
+        settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, brokers);
+        settings.put(StreamsConfig.STATE_DIR_CONFIG, state.toString());
+        settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
+        settings.put("auto.offset.reset", "earliest");
+        // The second application of a run waits for the end of the first one's session.
+        settings.put("session.timeout.ms", "6000");
+        return settings;
+    }
+
+    private void measure() throws Exception {
+        put();
+        result("bytes on disk / record", (double) Directories.bytes(state) / records);
+        if (!isDiscarding()) {
+            open();
+        }
+        Directories.delete(state);
+        restore();
+        Directories.delete(state);
+        memory();
+    }
+
+    private interface Use {
+        void of(KafkaStreams streams) throws Exception;
+    }
+
+    /** Runs the application: a table of the input topic, in the store. */
+    private void running(Runnable each, StateRestoreListener restored, Use use) throws Exception {
+        StreamsBuilder builder = new StreamsBuilder();
+        builder.table(
+                        Benchmark.INPUT,
+                        Materialized.<byte[], byte[]>as(supplier(STORE))
+                                .withKeySerde(Serdes.ByteArray())
+                                .withValueSerde(Serdes.ByteArray())
+                                .withCachingDisabled())
+                .toStream()
+                .foreach((key, value) -> each.run());
+        try (KafkaStreams streams = new KafkaStreams(builder.build(), settings())) {
+            streams.setGlobalStateRestoreListener(restored);
+            streams.setUncaughtExceptionHandler(failure -> {
+                failure.printStackTrace();
+                Runtime.getRuntime().halt(1);
+                return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+            });
+            streams.start();
+            use.of(streams);
+        }
+    }
+
+    private static void await(CountDownLatch latch) throws InterruptedException {
+        if (!latch.await(WAIT_SECONDS, TimeUnit.SECONDS)) {
+            throw new IllegalStateException("not done in " + WAIT_SECONDS + " s");
+        }
+    }
+
+    /** From the first record on, with reading what was there before and writing the changelog. Then queries. */
+    private void put() throws Exception {
+        AtomicLong first = new AtomicLong();
+        AtomicLong count = new AtomicLong();
+        CountDownLatch done = new CountDownLatch(1);
+        Runnable each = () -> {
+            first.compareAndSet(0, System.nanoTime());
+            if (count.incrementAndGet() == records) {
+                done.countDown();
+            }
+        };
+        running(each, new Restored(new AtomicLong(), new CountDownLatch(1)), streams -> {
+            await(done);
+            result("put, records/s", records / seconds(first.get()));
+            ReadOnlyKeyValueStore<byte[], byte[]> store = streams.store(StoreQueryParameters.fromNameAndType(
+                    STORE, QueryableStoreTypes.<byte[], byte[]>keyValueStore()));
+            query(store);
+        });
+    }
+
+    private static double seconds(long since) {
+        return (System.nanoTime() - since) / 1e9;
+    }
+
+    private interface Query {
+        KeyValueIterator<byte[], byte[]> at(int number);
+    }
+
+    private void query(ReadOnlyKeyValueStore<byte[], byte[]> store) {
+        Random random = new Random(2);
+        long start = System.nanoTime();
+        for (int i = 0; i < QUERIES; i++) {
+            boolean isFound = store.get(Benchmark.key(random.nextInt(records))) != null;
+            if (isFound == isDiscarding()) {
+                throw new IllegalStateException("a key is not found");
+            }
+        }
+        result("get, queries/s", QUERIES / seconds(start));
+        queries("range of 100, queries/s", number -> {
+            int from = Math.min(number, records - RANGE);
+            return store.range(Benchmark.key(from), Benchmark.key(from + RANGE - 1));
+        });
+        // Text, so that the prefix's serializer keeps the bytes.
+        queries("prefix of 100, queries/s", number -> store.prefixScan(
+                new String(Benchmark.key(number), 0, PREFIX_BYTES, StandardCharsets.US_ASCII),
+                new StringSerializer()));
+    }
+
+    private void queries(String name, Query query) {
+        if (isDiscarding()) {
+            return;
+        }
+        Random random = new Random(3);
+        long start = System.nanoTime();
+        for (int i = 0; i < QUERIES / 10; i++) {
+            int found = 0;
+            try (var range = query.at(random.nextInt(records))) {
+                while (range.hasNext()) {
+                    range.next();
+                    found++;
+                }
+            }
+            if (found != RANGE) {
+                throw new IllegalStateException(name + ": " + found + " pairs");
+            }
+        }
+        result(name, QUERIES / 10 / seconds(start));
+    }
+
+    /** Opens what the application left, and closes it. */
+    private void open() {
+        File task = state.resolve(application).resolve("0_0").toFile();
+        int rounds = 5;
+        long start = System.nanoTime();
+        for (int i = 0; i < rounds; i++) {
+            KeyValueStore<Bytes, byte[]> store = open(task, STORE);
+            if (store.get(Bytes.wrap(Benchmark.key(0))) == null) {
+                throw new IllegalStateException("an opened store is empty");
+            }
+            store.close();
+        }
+        result("open, get, close, ms", seconds(start) * 1000 / rounds);
+    }
+
+    private KeyValueStore<Bytes, byte[]> open(File task, String name) {
+        KeyValueStore<Bytes, byte[]> store = supplier(name).get();
+        store.init(new InternalMockProcessorContext<>(task, new StreamsConfig(settings())), store);
+        return store;
+    }
+
+    private record Restored(AtomicLong start, CountDownLatch done) implements StateRestoreListener {
+        @Override
+        public void onRestoreStart(TopicPartition partition, String store, long from, long to) {
+            start.set(System.nanoTime());
+        }
+
+        @Override
+        public void onBatchRestored(TopicPartition partition, String store, long to, long count) {}
+
+        @Override
+        public void onRestoreEnd(TopicPartition partition, String store, long total) {
+            done.countDown();
+        }
+    }
+
+    /** From the changelog, which is the input topic's copy. */
+    private void restore() throws Exception {
+        Restored restored = new Restored(new AtomicLong(), new CountDownLatch(1));
+        running(() -> {}, restored, streams -> {
+            await(restored.done);
+            result("restore, records/s", records / seconds(restored.start.get()));
+        });
+    }
+
+    /** What the process grows by with ten stores, a tenth of the records in each. */
+    private void memory() throws IOException {
+        System.gc();
+        long before = residentBytes();
+        List<KeyValueStore<Bytes, byte[]>> stores = new ArrayList<>();
+        Random random = new Random(4);
+        byte[] value = new byte[Benchmark.VALUE_BYTES];
+        for (int i = 0; i < STORES; i++) {
+            stores.add(open(state.resolve("memory").toFile(), STORE + i));
+        }
+        for (int number = 0; number < records; number++) {
+            random.nextBytes(value);
+            stores.get(number % STORES).put(Bytes.wrap(Benchmark.key(number)), value.clone());
+        }
+        result("memory of ten stores, MB", (residentBytes() - before) / 1e6);
+        stores.forEach(KeyValueStore::close);
+    }
+
+    private static long residentBytes() throws IOException {
+        for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
+            if (line.startsWith("VmRSS:")) {
+                return Long.parseLong(line.replaceAll("\\D", "")) * 1024;
+            }
+        }
+        throw new IOException("/proc/self/status has no VmRSS");
+    }
+}
