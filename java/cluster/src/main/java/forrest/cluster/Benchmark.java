@@ -126,17 +126,23 @@ final class Benchmark {
         return Files.readString(Path.of("/proc/loadavg")).split(" ")[0];
     }
 
+    private static String rounded(double figure) {
+        return String.format(Math.abs(figure) < 100 ? "%.1f" : "%,.0f", figure);
+    }
+
     private static void print(Map<String, Map<String, List<Double>>> found) {
         System.out.printf("%-32s", "median (lowest to highest)");
-        SUBJECTS.forEach(subject -> System.out.printf("%30s", subject));
+        SUBJECTS.forEach(subject -> System.out.printf("%32s", subject));
         System.out.println();
         found.forEach((measure, subjects) -> {
             System.out.printf("%-32s", measure);
             for (String subject : SUBJECTS) {
                 List<Double> figures = new ArrayList<>(subjects.getOrDefault(subject, List.of()));
                 figures.sort(null);
-                System.out.printf("%30s", figures.isEmpty() ? "" : String.format("%,.1f (%,.1f to %,.1f)",
-                        figures.get(figures.size() / 2), figures.get(0), figures.get(figures.size() - 1)));
+                System.out.printf("%32s", figures.isEmpty() ? "" : String.format("%s (%s to %s)",
+                        rounded(figures.get(figures.size() / 2)),
+                        rounded(figures.get(0)),
+                        rounded(figures.get(figures.size() - 1))));
             }
             System.out.println();
         });
