@@ -24,7 +24,7 @@ import org.apache.kafka.streams.state.HostInfo;
 import org.apache.kafka.streams.state.QueryableStoreTypes;
 
 /**
- * Interactive queries over HTTP. Every instance answers for every word: it asks the instance that has it.
+ * Interactive queries over HTTP. Every instance serves every word: it asks the instance that has it.
  *
  * <pre>
  * GET /state          the state of this instance, RUNNING if all is well
