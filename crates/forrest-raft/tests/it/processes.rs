@@ -1,6 +1,7 @@
 //! The example `node` as three and five real processes: `kill -9`, networks that are cut, nodes that join. Clients
 //! speak HTTP with them, and what they saw must be linearizable. `cargo xtask raft` runs this, and has another program
-//! check the histories. The moments are moments in time, so a seed repeats a run only nearly.
+//! check the histories. The moments are moments in time, so a seed repeats a run only nearly. `FORREST_RAFT_SECONDS`
+//! sets the time of each test.
 
 use crate::history::{self, Call, Record};
 use forrest_base::random::Random;
@@ -299,7 +300,7 @@ fn harm(shared: &Shared, nodes: u64, seed: u64, least: Duration) -> BTreeMap<&'s
     };
     while begin.elapsed() < least || !has_calls() && begin.elapsed() < 4 * least {
         let id = 1 + random.below(nodes);
-        let what = match random.below(4) {
+        let what = match random.below(6) {
             0 | 1 => {
                 cluster.kill(id);
                 thread::park_timeout(Duration::from_millis(random.below(800)));
@@ -311,6 +312,27 @@ fn harm(shared: &Shared, nodes: u64, seed: u64, least: Duration) -> BTreeMap<&'s
                 thread::park_timeout(Duration::from_millis(300 + random.below(1200)));
                 cluster.cut(id, &[]);
                 "cut-off nodes"
+            }
+            3 => {
+                // Two sides; sometimes a node dies meanwhile, and comes back on its side or between both.
+                let (side, rest): (Vec<u64>, Vec<u64>) = all.iter().partition(|_| random.below(2) == 0);
+                side.iter().for_each(|id| cluster.cut(*id, &rest));
+                thread::park_timeout(Duration::from_millis(300 + random.below(1000)));
+                if random.below(2) == 0 {
+                    cluster.kill(id);
+                    cluster.start(id);
+                    thread::park_timeout(Duration::from_millis(random.below(800)));
+                }
+                side.iter().for_each(|id| cluster.cut(*id, &[]));
+                "partitions"
+            }
+            4 => {
+                // These two do not reach each other, and the others reach both.
+                let other = 1 + (id + random.below(nodes - 1)) % nodes;
+                cluster.cut(id, &[other]);
+                thread::park_timeout(Duration::from_millis(300 + random.below(1200)));
+                cluster.cut(id, &[]);
+                "cut links"
             }
             _ => {
                 all.iter().for_each(|id| cluster.kill(*id));
@@ -381,14 +403,19 @@ fn seed() -> u64 {
     seed
 }
 
+/// How long a cluster is harmed.
+fn time() -> Duration {
+    Duration::from_secs(forrest_testing::number("FORREST_RAFT_SECONDS").unwrap_or(12))
+}
+
 #[test]
 #[ignore = "starts processes; `cargo xtask raft` runs it"]
 fn three_processes() {
-    run(3, 3, Duration::from_secs(12), seed());
+    run(3, 3, time(), seed());
 }
 
 #[test]
 #[ignore = "starts processes; `cargo xtask raft` runs it"]
 fn five_processes() {
-    run(5, 3, Duration::from_secs(12), seed());
+    run(5, 3, time(), seed());
 }
