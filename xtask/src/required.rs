@@ -107,6 +107,8 @@ pub(crate) const GATES: &str = "crates/remixdb/src/tests/crash.rs";
 pub(crate) const GATES_TRANSACTIONS: &str = "crates/forrest/src/tests/transactions.rs";
 pub(crate) const HISTORIES: &str = "crates/forrest/src/tests/histories.rs";
 pub(crate) const CHECKER: &str = "crates/forrest/tests/histories/main.go";
+/// The gates of the storage for Raft.
+pub(crate) const GATES_RAFT: &str = "crates/forrest-raft/src/tests/power.rs";
 /// Clusters of forrest-raft, simulated and as processes.
 pub(crate) const RAFT: &[&str] = &[
     "crates/forrest-raft/examples/node/main.rs",
@@ -163,6 +165,7 @@ mod tests {
             API_C,
             GATES,
             GATES_TRANSACTIONS,
+            GATES_RAFT,
             HISTORIES,
             CHECKER,
             OPTIONS,

@@ -23,7 +23,7 @@
 //! Bytes that are not of these forms give `Corrupt`; the store's checksums have found other damage before.
 
 use crate::bytes::{Bytes, corrupt};
-use crate::command::Command;
+use crate::command::{Command, Response};
 use crate::types::{Entry, LeaderId, LogId, Membership, Payload, StoredMembership, Vote};
 use forrest::{Result, Value};
 use openraft::BasicNode;
@@ -96,6 +96,18 @@ pub(crate) fn session_of(key: &[u8]) -> Result<(u64, u64)> {
     let both = (rest.u64()?, rest.u64()?);
     rest.end()?;
     Ok(both)
+}
+
+/// The value of a session: the client's last serial number, and the response to it.
+pub(crate) fn session_bytes(serial: u64, response: &Response) -> Vec<u8> {
+    let mut bytes = serial.to_be_bytes().to_vec();
+    response.put(&mut bytes);
+    bytes
+}
+
+pub(crate) fn session_value_of(bytes: &[u8]) -> Result<(u64, Response)> {
+    let mut rest = Bytes(bytes);
+    Ok((rest.u64()?, Response::of(rest.0)?))
 }
 
 fn pair(first: u64, second: u64) -> [u8; 16] {

@@ -381,6 +381,8 @@ impl Receiver {
     }
 
     fn put_session(&mut self, client: u64, session: &[u8]) -> Result<()> {
+        // It is read again only with the client's next command: an error then would stop the node for ever.
+        format::session_value_of(session)?;
         let (group, generation) = (&self.staged.group, self.staged.generation);
         let key = format::session_key(group.id, generation, client);
         self.sessions.on(&group.shared.sessions).set(key, session);

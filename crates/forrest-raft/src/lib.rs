@@ -63,6 +63,8 @@ mod image;
 mod log;
 mod state;
 mod store;
+#[cfg(test)]
+mod tests;
 mod types;
 
 pub use command::{Command, MAX_COMMAND_BYTES, Response};

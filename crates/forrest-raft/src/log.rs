@@ -261,7 +261,7 @@ impl<C: Config> RaftLogReader<C> for Reader {
                         return Some(Err(failed(reader.group.id, "reading the vote", &error).into()));
                     }
                 };
-                if vote.is_none_or(|vote| vote.leader_id != leader || !vote.committed) {
+                if !is_of(vote.as_ref(), &leader) {
                     is_over = true;
                     return Some(Err(LeaderChanged::new(leader, vote).into()));
                 }
@@ -365,6 +365,11 @@ impl<C: Config> RaftLogStorage<C> for Log {
         self.last = self.last.filter(|last| *last > log_id.index);
         Ok(())
     }
+}
+
+/// Whether a leader has the vote.
+fn is_of(vote: Option<&Vote>, leader: &LeaderId) -> bool {
+    vote.is_some_and(|vote| vote.leader_id == *leader && vote.committed)
 }
 
 /// Removes the entries of a range of indices, both included.

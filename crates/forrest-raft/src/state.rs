@@ -154,9 +154,8 @@ impl State {
             return Ok(session.clone());
         }
         let key = format::session_key(self.group.id, self.generation, client);
-        let Some(bytes) = self.group.shared.sessions.get(key)? else { return Ok(None) };
-        let mut rest = crate::bytes::Bytes(&bytes);
-        Ok(Some((rest.u64()?, Response::of(rest.0)?)))
+        let bytes = self.group.shared.sessions.get(key)?;
+        bytes.map(|bytes| format::session_value_of(&bytes)).transpose()
     }
 
     fn change<C: Config>(
@@ -209,9 +208,7 @@ impl State {
             let key = format::session_key(self.group.id, self.generation, *client);
             match session {
                 Some((serial, response)) => {
-                    let mut bytes = serial.to_be_bytes().to_vec();
-                    response.put(&mut bytes);
-                    run.batch.on(&shared.sessions).set(key, bytes);
+                    run.batch.on(&shared.sessions).set(key, format::session_bytes(*serial, response));
                 }
                 None => drop(run.batch.on(&shared.sessions).delete(key)),
             }

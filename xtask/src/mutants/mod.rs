@@ -1,4 +1,5 @@
-//! `cargo xtask mutants`: mistakes in the engine on disk and in transactions that their gates must catch.
+//! `cargo xtask mutants`: mistakes in the engine on disk, in transactions and in the storage for Raft that their gates
+//! must catch.
 //!
 //! A gate proves little unless it can fail. Each file of `tests/mutants` below a crate's sources is a patch; its
 //! head describes the mistake and names the gate that must fail (see [`patch`]). The sources do not refer to mutants:
@@ -32,6 +33,9 @@ struct Subject {
     copy: &'static str,
     /// What calls of gates need beside the gates.
     imports: &'static str,
+    /// What the gates need, where the crate's other tests and examples need more: the manifest's section. With the
+    /// features of the crate above, the store is built once for both.
+    dev_dependencies: Option<&'static str>,
     /// How many there were at least.
     #[cfg(test)]
     least: usize,
@@ -45,6 +49,7 @@ const SUBJECTS: &[Subject] = &[
         gate: required::GATES,
         copy: "mutants",
         imports: "use super::super::disk::simulated::{Failure, Fate};\n",
+        dev_dependencies: None,
         #[cfg(test)]
         least: 35,
     },
@@ -55,8 +60,29 @@ const SUBJECTS: &[Subject] = &[
         gate: required::GATES_TRANSACTIONS,
         copy: "mutants-of-transactions",
         imports: "",
+        dev_dependencies: None,
         #[cfg(test)]
         least: 30,
+    },
+    Subject {
+        sources: "crates/forrest-raft/src",
+        package: "forrest-raft",
+        features: "",
+        gate: required::GATES_RAFT,
+        copy: "mutants-of-raft",
+        imports: "use forrest::simulated::{Failure, Fate, Times};\n",
+        dev_dependencies: Some(
+            "\
+forrest = { workspace = true, features = [\"simulated\"] }
+forrest-base.workspace = true
+forrest-engine = { workspace = true, features = [\"conformance\"] }
+forrest-testing.workspace = true
+tempfile.workspace = true
+tokio = { workspace = true, features = [\"macros\", \"time\", \"test-util\"] }
+",
+        ),
+        #[cfg(test)]
+        least: 37,
     },
 ];
 
@@ -64,7 +90,7 @@ const SUBJECTS: &[Subject] = &[
 const FOLDER: &str = "tests/mutants";
 
 pub(crate) const DOES: &str =
-    "mistakes in the store, in transactions and in blobs, each of which its gate must catch";
+    "mistakes in the store, in transactions, blobs and Raft's storage, each of which its gate must catch";
 
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
@@ -193,7 +219,8 @@ fn write_copy(
             }
         }
         if path == Path::new("Cargo.toml") {
-            bytes = with_paths(&text(&from)?, own).into_bytes();
+            let manifest = with_dev_dependencies(&text(&from)?, subject.dev_dependencies);
+            bytes = with_paths(&manifest, own).into_bytes();
         } else if path == Path::new("src/lib.rs") {
             bytes = [WARNINGS.as_bytes(), &bytes, SWITCH.as_bytes()].concat();
         } else if from == tests.join("mod.rs") {
@@ -283,14 +310,25 @@ fn first(gate: &str) -> String {
 fn with_paths(manifest: &str, directory: &Path) -> String {
     let mut text = String::new();
     for line in manifest.lines() {
-        match line.split_once("{ path = \"") {
-            Some((start, path)) => {
-                text += &format!("{start}{{ path = \"{}/{path}\n", directory.display());
+        match line.split_once(" path = \"") {
+            // A crate that its own tests depend on is the copy.
+            Some((start, path)) if start.contains('{') && !path.starts_with(".\"") => {
+                text += &format!("{start} path = \"{}/{path}\n", directory.display());
             }
-            None => text += &format!("{line}\n"),
+            _ => text += &format!("{line}\n"),
         }
     }
     text
+}
+
+/// A manifest with another section of what tests depend on.
+fn with_dev_dependencies(manifest: &str, section: Option<&str>) -> String {
+    const TITLE: &str = "[dev-dependencies]\n";
+    let (Some(section), Some((start, rest))) = (section, manifest.split_once(TITLE)) else {
+        return manifest.to_owned();
+    };
+    let end = rest.find("\n[").map_or("", |end| &rest[end..]);
+    format!("{start}{TITLE}{section}{end}")
 }
 
 /// The workspace's manifest with the copy as its only member.
@@ -378,9 +416,21 @@ mod tests {
 
     #[test]
     fn the_copy_is_the_only_member_and_finds_its_dependencies() {
-        let own = "[workspace]\nmembers = [\n    \"a\",\n]\ndefault-members = [\"a\"]\n\n[x]\na = { path = \"../a\" }\n";
+        let own = "[workspace]\nmembers = [\n    \"a\",\n]\ndefault-members = [\"a\"]\n\n[x]\na = { path = \"../a\" }\nc = { package = \"d\", path = \"c\" }\ne = { path = \".\" }\n";
         let found = manifest(&with_paths(own, Path::new("/root/b")));
-        assert_eq!(found, "[workspace]\nmembers = [\"crate\"]\n\n[x]\na = { path = \"/root/b/../a\" }\n");
+        assert_eq!(
+            found,
+            "[workspace]\nmembers = [\"crate\"]\n\n[x]\na = { path = \"/root/b/../a\" }\n\
+             c = { package = \"d\", path = \"/root/b/c\" }\ne = { path = \".\" }\n"
+        );
+    }
+
+    #[test]
+    fn the_copy_may_depend_on_less() {
+        let own = "[package]\nname = \"a\"\n\n[dev-dependencies]\nb = \"1\"\n\n[lints]\nworkspace = true\n";
+        let found = with_dev_dependencies(own, Some("c = \"2\"\n"));
+        assert_eq!(found, own.replace("b = \"1\"", "c = \"2\""));
+        assert_eq!(with_dev_dependencies(own, None), own);
     }
 
     #[test]

@@ -1,8 +1,5 @@
-//! Tests of the storage for openraft.
+//! Tests of clusters, simulated and as processes. Those of a node's storage are beside the sources.
 
 mod history;
-mod machine;
-mod power;
 mod processes;
 mod simulator;
-mod suite;

@@ -1,36 +1,36 @@
 //! The state machine: what commands do, sessions, snapshots from node to node, reopening, groups beside each other.
 
+use crate::{Command, Entry, Image, LeaderId, Log, LogId, Payload, Reader, State, Store, Types};
 use forrest::{Db, Op, WriteBatch};
-use forrest_raft::{Command, Entry, Image, LeaderId, Log, LogId, Payload, Reader, State, Store, Types};
 use futures_util::stream;
 use openraft::RaftLogReader;
 use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftSnapshotBuilder, RaftStateMachine};
 use std::path::Path;
 
-pub(crate) fn id(index: u64) -> LogId {
+pub(super) fn id(index: u64) -> LogId {
     LogId { leader_id: LeaderId { term: 1, node_id: 1 }, index }
 }
 
-pub(crate) fn entry(index: u64, command: &Command) -> Entry {
+pub(super) fn entry(index: u64, command: &Command) -> Entry {
     Entry { log_id: id(index), payload: Payload::Normal(command.clone()) }
 }
 
-pub(crate) fn set(key: &str, value: &str) -> Command {
+pub(super) fn set(key: &str, value: &str) -> Command {
     Command::one(Op::Set { key, value }).expect("it fits")
 }
 
-pub(crate) fn swap(key: &str, expected: Option<&str>, new: Option<&str>) -> Command {
+pub(super) fn swap(key: &str, expected: Option<&str>, new: Option<&str>) -> Command {
     let mut batch = WriteBatch::new();
     batch.compare_and_swap(key, expected.map(str::as_bytes), new.map(str::as_bytes));
     Command::try_from(&batch).expect("it fits")
 }
 
-pub(crate) async fn apply(state: &mut State, entries: impl IntoIterator<Item = Entry>) {
+pub(super) async fn apply(state: &mut State, entries: impl IntoIterator<Item = Entry>) {
     let entries: Vec<_> = entries.into_iter().map(|entry| Ok((entry, None))).collect();
     RaftStateMachine::<Types>::apply(state, stream::iter(entries)).await.expect("it can be applied");
 }
 
-pub(crate) fn pairs(reader: &Reader) -> Vec<(String, String)> {
+pub(super) fn pairs(reader: &Reader) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let moment = reader.moment().expect("it can be read");
     let pairs = moment.range(..).map(|pair| pair.expect("it can be read"));

@@ -1,8 +1,8 @@
 //! openraft's own tests of a storage, in memory and on disk, with and without checkpoints, and on the simulated disk.
 
+use crate::{Log, State, Store, Types};
 use forrest::simulated::{self, Simulated};
 use forrest::{Db, Pages};
-use forrest_raft::{Log, State, Store, Types};
 use openraft::StorageError;
 use openraft::testing::log::{StoreBuilder, Suite};
 use tempfile::TempDir;
@@ -56,9 +56,13 @@ fn in_memory() {
     run(Home::Memory);
 }
 
+pub(super) fn in_memory_in_one_thread() {
+    run(Home::MemoryInline);
+}
+
 #[test]
 fn in_memory_without_a_thread() {
-    run(Home::MemoryInline);
+    in_memory_in_one_thread();
 }
 
 #[test]

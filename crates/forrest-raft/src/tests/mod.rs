@@ -1,0 +1,8 @@
+//! Tests of a node's storage. Some are gates, which mutants must fail (`cargo xtask mutants`, docs/testing.md).
+
+mod faults;
+mod images;
+mod machine;
+mod node;
+mod power;
+mod suite;
