@@ -22,14 +22,21 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// The newest checkpoint in a directory; `None` if there is none. Older ones are removed.
+    /// The newest checkpoint in a directory; `None` if there is none. Older ones are removed, and one that is damaged:
+    /// the group needs none.
     pub(crate) fn newest(directory: &Path) -> Result<Option<Arc<Checkpoint>>> {
         let mut numbers = numbers(directory)?;
         let Some(newest) = numbers.pop() else { return Ok(None) };
         for number in numbers {
             remove(&place(directory, number))?;
         }
-        Checkpoint::open(place(directory, newest)).map(Some)
+        match Checkpoint::open(place(directory, newest)) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                remove(&place(directory, newest))?;
+                Ok(None)
+            }
+            opened => opened.map(Some),
+        }
     }
 
     /// Makes one.

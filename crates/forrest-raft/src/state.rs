@@ -264,7 +264,8 @@ impl State {
         failed(self.group.id, what, error)
     }
 
-    /// The snapshot to send: the newest checkpoint, if it has all that the log has not, or else the present data.
+    /// The snapshot to send: the newest checkpoint, if it has all that the log has not, or else the present data. These
+    /// also take the place of a checkpoint that is damaged, so that it does not stop the node.
     fn current(&self) -> Result<Option<Moment>> {
         if self.applied.is_none() {
             return Ok(None);
@@ -274,9 +275,16 @@ impl State {
         if let Some(checkpoint) = checkpoint {
             let purged = shared.meta.get(format::meta_key(self.group.id, Field::Purged))?;
             let purged = purged.map(|bytes| format::log_id_of(&bytes)).transpose()?;
-            let moment = Moment::of(checkpoint.db(), self.group.id, Some(Arc::clone(&checkpoint)))?;
-            if moment.applied().is_some() && moment.applied() >= purged {
-                return Ok(Some(moment));
+            match Moment::of(checkpoint.db(), self.group.id, Some(Arc::clone(&checkpoint))) {
+                Ok(moment) if moment.applied().is_some() && moment.applied() >= purged => {
+                    return Ok(Some(moment));
+                }
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    *self.group.checkpoint() = None;
+                    checkpoint.retire();
+                }
+                Err(error) => return Err(error),
+                Ok(_) => {}
             }
         }
         self.reader().moment().map(Some)

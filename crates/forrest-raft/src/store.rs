@@ -49,7 +49,8 @@ impl Store {
     /// Like [`open`](Store::open), with snapshots that are checkpoints below `directory`, which is created if missing
     /// and should be on the same file system. A checkpoint of a store on disk shares its tables, so that it costs
     /// little time and space; the open store keeps nothing for it, and it outlives the process. It has all groups of
-    /// the store, of which a snapshot shows one; each group keeps its newest one.
+    /// the store, of which a snapshot shows one; each group keeps its newest one. If that is found damaged when it is
+    /// opened or sent, it is removed, and the present data take its place.
     ///
     /// # Errors
     /// As [`open`](Store::open), and `Io`.

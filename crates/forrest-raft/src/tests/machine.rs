@@ -189,6 +189,62 @@ async fn a_checkpoint_outlives_the_process() {
     assert_eq!(current.expect("the present").meta.last_log_id, Some(id(2)));
 }
 
+/// A checkpoint whose files are damaged, cut or missing does no harm to the group: the present data take its place.
+#[tokio::test]
+async fn a_damaged_checkpoint_stops_no_group() {
+    for extension in ["manifest", "table"] {
+        for how in ["cut", "removed", "flipped"] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let path = directory.path().join("store");
+            {
+                let store = open(&path);
+                let (_log, mut state) = store.group(1).expect("a group");
+                apply(&mut state, [entry(1, &set("a", "1"))]).await;
+                store.db().flush().expect("it is written to a table");
+                apply(&mut state, [entry(2, &set("a", "2"))]).await;
+                let mut builder = RaftStateMachine::<Types>::get_snapshot_builder(&mut state).await;
+                RaftSnapshotBuilder::<Types>::build_snapshot(&mut builder).await.expect("it can be built");
+                apply(&mut state, [entry(3, &set("a", "3"))]).await;
+            }
+            harm(
+                &path.with_extension("checkpoints").join("0000000000000001/0000000000000000"),
+                extension,
+                how,
+            );
+            let what = format!("{extension}, {how}");
+            let store = open(&path);
+            let (_log, mut state) = store.group(1).unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(pairs(&state.reader()), [pair("a", "3")], "{what}");
+            let current = RaftStateMachine::<Types>::get_current_snapshot(&mut state).await;
+            let current = current.unwrap_or_else(|error| panic!("{what}: {error}")).expect("it is there");
+            let other = memory();
+            let (_log, copy) = other.group(1).expect("a group");
+            let mut receiver = copy.reader().receive().expect("it can be received");
+            let mut chunks = current.snapshot.chunks().expect("chunks");
+            let sent = chunks.try_for_each(|chunk| receiver.push(&chunk?));
+            sent.unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(current.meta.last_log_id, Some(id(3)), "{what}: the present");
+        }
+    }
+}
+
+/// Damages the files of a checkpoint with this extension. The store has other names of them, and keeps the bytes.
+fn harm(checkpoint: &Path, extension: &str, how: &str) {
+    let files = std::fs::read_dir(checkpoint).expect("files").map(|file| file.expect("a file").path());
+    let files: Vec<_> = files.filter(|file| file.extension().is_some_and(|own| own == extension)).collect();
+    assert!(!files.is_empty(), "no {extension} in the checkpoint");
+    for file in files {
+        let mut bytes = std::fs::read(&file).expect("it can be read");
+        std::fs::remove_file(&file).expect("it is there");
+        match how {
+            "removed" => continue,
+            "cut" => bytes.truncate(bytes.len() / 2),
+            _ => bytes.iter_mut().step_by(7).for_each(|byte| *byte ^= 16),
+        }
+        std::fs::write(&file, bytes).expect("it is written");
+    }
+}
+
 /// Groups share a store and nothing else; a group is open once, and can be removed.
 #[tokio::test]
 async fn groups_are_apart() {
