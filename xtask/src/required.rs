@@ -83,7 +83,10 @@ pub(crate) const JAVA: &[&str] = &[
     "java/forrest/src/test/java/forrest/StoreTest.java",
     "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/ForrestKeyValueStoreTest.java",
     "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/ForrestSessionStoreTest.java",
+    "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/ForrestVersionedStoreTest.java",
     "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/ForrestWindowStoreTest.java",
+    "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/VersionedDifferentialTest.java",
+    "java/kafka/src/test/java/forrest/kafka/VersionedStoreTest.java",
     "java/kafka/src/test/java/forrest/kafka/StateStoreTest.java",
 ];
 /// The example of Kafka Streams, and its test on a cluster.

@@ -9,8 +9,10 @@ import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionBytesStoreSupplier;
 import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.VersionedBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowStore;
+import org.apache.kafka.streams.state.internals.VersionedKeyValueToBytesStoreAdapter;
 
 /**
  * Suppliers of stores over Forrest, for {@code Materialized.as} and {@code Stores}' builders. An application whose stores
@@ -77,6 +79,41 @@ public final class ForrestStores {
         return session(name, retention, DslStoreFormat.HEADERS);
     }
 
+    /**
+     * A versioned key-value store.
+     *
+     * @param historyRetention how long an old version can be read, and how late a record may come, in stream time
+     */
+    public static VersionedBytesStoreSupplier persistentVersionedKeyValueStore(String name, Duration historyRetention) {
+        long kept = notNegative(historyRetention, "historyRetention");
+        return new Versioned(name, kept, versionedSegment(kept));
+    }
+
+    /**
+     * The same, with another segment. Old versions are dropped segment by segment.
+     *
+     * @param segmentInterval length of a segment, at least a millisecond
+     */
+    public static VersionedBytesStoreSupplier persistentVersionedKeyValueStore(
+            String name, Duration historyRetention, Duration segmentInterval) {
+        long interval = notNegative(segmentInterval, "segmentInterval");
+        if (interval < 1) {
+            throw new IllegalArgumentException("segmentInterval cannot be zero");
+        }
+        return new Versioned(name, notNegative(historyRetention, "historyRetention"), interval);
+    }
+
+    /** As RocksDB's versioned stores have it. */
+    private static long versionedSegment(long retention) {
+        if (retention <= 60_000) {
+            return Math.max(retention / 3, 2_000);
+        }
+        if (retention <= 300_000) {
+            return Math.max(retention / 5, 20_000);
+        }
+        return retention <= 3_600_000 ? Math.max(retention / 12, 60_000) : Math.max(retention / 24, 300_000);
+    }
+
     static KeyValueBytesStoreSupplier keyValue(String name, DslStoreFormat format) {
         KeyValue plain = new KeyValue(name, format);
         return format == DslStoreFormat.HEADERS ? new KeyValueWithHeaders(plain) : plain;
@@ -124,6 +161,27 @@ public final class ForrestStores {
                 case TIMESTAMPED -> new ForrestKeyValueStore.Timestamped(name);
                 case HEADERS -> new ForrestKeyValueStore.WithHeaders(name);
             };
+        }
+
+        @Override
+        public String metricsScope() {
+            return SCOPE;
+        }
+    }
+
+    private record Versioned(String name, long historyRetentionMs, long segmentIntervalMs)
+            implements VersionedBytesStoreSupplier {
+        Versioned {
+            Objects.requireNonNull(name, "name");
+        }
+
+        @Override
+        public KeyValueStore<Bytes, byte[]> get() {
+            return new VersionedKeyValueToBytesStoreAdapter(store());
+        }
+
+        ForrestVersionedStore store() {
+            return new ForrestVersionedStore(name, historyRetentionMs, segmentIntervalMs);
         }
 
         @Override

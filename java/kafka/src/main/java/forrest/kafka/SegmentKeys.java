@@ -51,11 +51,20 @@ final class SegmentKeys {
     }
 
     private static ByteBuffer head(long segment, byte[] key, int numbers) {
-        int zeros = 0;
+        return escape(ByteBuffer.allocate(8 + escapedBytes(key) + numbers).putLong(segment), key);
+    }
+
+    /** Bytes of a key with escapes and its end. */
+    static int escapedBytes(byte[] key) {
+        int bytes = key.length + 2;
         for (byte b : key) {
-            zeros += b == 0 ? 1 : 0;
+            bytes += b == 0 ? 1 : 0;
         }
-        ByteBuffer buffer = ByteBuffer.allocate(8 + key.length + zeros + 2 + numbers).putLong(segment);
+        return bytes;
+    }
+
+    /** Appends a key with escapes and its end. */
+    static ByteBuffer escape(ByteBuffer buffer, byte[] key) {
         for (byte b : key) {
             buffer.put(b);
             if (b == 0) {

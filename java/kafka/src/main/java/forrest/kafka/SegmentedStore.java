@@ -1,65 +1,23 @@
 package forrest.kafka;
 
 import forrest.RangeIterator;
-import java.io.File;
-import java.util.Objects;
-import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.common.utils.Bytes;
-import org.apache.kafka.streams.processor.StateStore;
-import org.apache.kafka.streams.processor.StateStoreContext;
-import org.apache.kafka.streams.processor.internals.metrics.StreamsMetricsImpl;
-import org.apache.kafka.streams.processor.internals.metrics.TaskMetrics;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
- * A store that drops old records, by segments of time ({@link SegmentKeys}). A record older than the retention is not
- * returned; its segment is dropped when all of it is older.
+ * A store of records whose keys begin with a segment of time ({@link SegmentKeys}). A record older than the retention is
+ * not returned; its segment is dropped when all of it is older.
  */
-abstract class SegmentedStore extends StateStoreBase {
-    private static final Logger LOG = LoggerFactory.getLogger(SegmentedStore.class);
-
-    private final long retention;
-    private final long interval;
+abstract class SegmentedStore extends ExpiringStore {
     /** Segments below this are dropped. */
     private long dropped;
-    private Sensor expired;
 
     SegmentedStore(String name, String kind, long retention, long interval) {
-        // Keys depend on the interval.
-        super(name, kind + ", segments of " + interval + " ms");
-        this.retention = retention;
-        this.interval = interval;
-    }
-
-    @Override
-    public void init(StateStoreContext context, StateStore root) {
-        if (context.metrics() instanceof StreamsMetricsImpl metrics) {
-            expired = TaskMetrics.droppedRecordsSensor(
-                    Thread.currentThread().getName(), context.taskId().toString(), metrics);
-        }
-        super.init(context, root);
-    }
-
-    @Override
-    boolean opensAt(File directory) {
-        // As in other stores of Kafka Streams, the first record makes the directory.
-        return directory.exists();
-    }
-
-    /** The segment of a timestamp. */
-    final long segment(long time) {
-        return time / interval;
+        super(name, kind, retention, interval);
     }
 
     /** Below this a timestamp is too old to be returned. */
     final long liveFrom() {
         return Math.max(0, streamTime - retention + 1);
-    }
-
-    /** Below this a segment is dropped. */
-    private long liveSegment() {
-        return segment(Math.max(0, streamTime - retention));
     }
 
     /** Notes the time of a record, under the lock. Returns whether its segment is still kept. */
@@ -68,15 +26,7 @@ abstract class SegmentedStore extends StateStoreBase {
         return segment(time) >= liveSegment();
     }
 
-    /** Counts and logs a record that is too old. */
-    final void expire() {
-        if (expired != null) {
-            expired.record();
-        }
-        LOG.warn("Skipping record for expired segment.");
-    }
-
-    /** Drops the segments that are too old, under the lock. */
+    @Override
     final void drop() {
         long live = liveSegment();
         if (live > dropped) {
@@ -88,27 +38,10 @@ abstract class SegmentedStore extends StateStoreBase {
         }
     }
 
-    @Override
-    void restores() {
-        // As other stores that drop old records do.
-        if (!isOpen()) {
-            reopen();
-        }
-    }
-
-    @Override
-    void restored() {
-        drop();
-    }
-
     /** The pairs of a range of keys in a segment; null is no bound. */
     final RangeIterator scan(long segment, Bytes from, Bytes to, boolean isForward) {
         byte[] first = SegmentKeys.from(segment, from);
         byte[] last = SegmentKeys.to(segment, to);
         return call(() -> isForward ? data.range(first, last) : data.reverse(first, last));
-    }
-
-    static byte[] of(Bytes key) {
-        return Objects.requireNonNull(key, "key cannot be null").get();
     }
 }

@@ -3,6 +3,7 @@ package forrest.kafka;
 import forrest.Durability;
 import forrest.ForrestException;
 import forrest.Keyspace;
+import forrest.Snapshot;
 import forrest.Store;
 import forrest.WriteBatch;
 import java.io.File;
@@ -97,6 +98,9 @@ abstract class StateStoreBase implements StateStore {
     /** Adds a record of the changelog to a batch. */
     abstract void restore(WriteBatch batch, ConsumerRecord<byte[], byte[]> record);
 
+    /** Called when the store was opened, before anything is read of it. */
+    void opened(Store opened) {}
+
     /** Called under the lock before records are restored. */
     void restores() {}
 
@@ -154,6 +158,7 @@ abstract class StateStoreBase implements StateStore {
             try {
                 meta = opened.keyspace(META);
                 data = opened.keyspace();
+                opened(opened);
                 check(opened);
             } catch (RuntimeException e) {
                 MemoryBudget.close(opened);
@@ -295,6 +300,11 @@ abstract class StateStoreBase implements StateStore {
             store.write(batch);
             return null;
         });
+    }
+
+    /** The state of the store at this instant. */
+    final Snapshot snapshot() {
+        return call(() -> store.snapshot());
     }
 
     private void restoreBatch(Collection<ConsumerRecord<byte[], byte[]>> records) {
