@@ -65,6 +65,7 @@ public class ForrestSessionStore extends SegmentedStore implements SessionStore<
 
     @Override
     void restore(WriteBatch batch, ConsumerRecord<byte[], byte[]> record) {
+        checkChangelogKey(record, SUFFIX);
         byte[] bytes = record.key();
         ByteBuffer numbers = ByteBuffer.wrap(bytes, bytes.length - SUFFIX, SUFFIX);
         long end = numbers.getLong();

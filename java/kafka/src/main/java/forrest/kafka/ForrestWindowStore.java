@@ -84,6 +84,7 @@ public class ForrestWindowStore extends SegmentedStore implements WindowStore<By
 
     @Override
     void restore(WriteBatch batch, ConsumerRecord<byte[], byte[]> record) {
+        checkChangelogKey(record, SUFFIX);
         byte[] bytes = record.key();
         ByteBuffer numbers = ByteBuffer.wrap(bytes, bytes.length - SUFFIX, SUFFIX);
         long start = numbers.getLong();

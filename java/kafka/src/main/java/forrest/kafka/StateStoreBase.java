@@ -58,6 +58,9 @@ abstract class StateStoreBase implements StateStore {
     /** The directory of stores in that of a task. */
     static final String DIRECTORY = "forrest";
 
+    /** No store of Forrest has a file of this name, and each of RocksDB's has. */
+    private static final String FILE_OF_ROCKSDB = "CURRENT";
+
     private static final String META = "kafka";
     private static final byte[] KIND = bytes("kind");
     private static final byte[] STATUS = bytes("status");
@@ -148,6 +151,10 @@ abstract class StateStoreBase implements StateStore {
     }
 
     private void open() {
+        if (new File(directory, FILE_OF_ROCKSDB).exists()) {
+            throw new ProcessorStateException("the directory of store " + name + " has the files of RocksDB's store: "
+                    + directory + "; delete it to restore the store from its changelog");
+        }
         try {
             Files.createDirectories(directory.toPath().getParent());
         } catch (IOException e) {
@@ -167,6 +174,11 @@ abstract class StateStoreBase implements StateStore {
             store = opened;
         } catch (ForrestException e) {
             throw failed("opened", e);
+        } catch (LinkageError e) {
+            // At the second store it is the first one's failure that says why.
+            Throwable why = e.getCause() == null ? e : e.getCause();
+            throw new ProcessorStateException(
+                    "store " + name + " cannot be opened without the native library: " + why.getMessage(), e);
         }
     }
 
@@ -348,6 +360,14 @@ abstract class StateStoreBase implements StateStore {
     final void checkOpen() {
         if (!isOpen) {
             throw closed(null);
+        }
+    }
+
+    /** Checks that a key of the changelog has the numbers at its end. */
+    final void checkChangelogKey(ConsumerRecord<byte[], byte[]> record, int suffix) {
+        if (record.key() == null || record.key().length < suffix) {
+            throw new ProcessorStateException("store " + name + " cannot be restored: the record of " + record.topic()
+                    + "-" + record.partition() + " at offset " + record.offset() + " is of another kind of store");
         }
     }
 

@@ -41,7 +41,7 @@ import org.junit.jupiter.api.io.TempDir;
  * the retention are not compared.
  */
 class VersionedDifferentialTest {
-    private static final int OPERATIONS = 1_500;
+    private static final int OPERATIONS = 1_000;
     private static final Bytes[] KEYS = {
         bytes(1), bytes(0), bytes(1, 0), bytes(1, 0, 0), bytes(1, 255), bytes(), bytes(1, 0, 1), bytes(2)
     };

@@ -1,0 +1,232 @@
+package forrest.kafka;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import forrest.Durability;
+import forrest.Store;
+import forrest.WriteBatch;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.test.InternalMockProcessorContext;
+import org.apache.kafka.test.StreamsTestUtils;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What a store gets that it cannot use: each time the exception that Kafka Streams expects, with the reason. */
+class BadInputTest {
+    private static final Bytes OAK = Bytes.wrap("oak".getBytes(StandardCharsets.UTF_8));
+    private static final byte[] VALUE = {1};
+
+    @TempDir
+    File directory;
+
+    private static InternalMockProcessorContext<?, ?> context(File directory) {
+        return new InternalMockProcessorContext<>(directory, new StreamsConfig(StreamsTestUtils.getStreamsConfig()));
+    }
+
+    private static <S extends StateStore> S open(InternalMockProcessorContext<?, ?> context, S store) {
+        store.init(context, store);
+        return store;
+    }
+
+    private KeyValueStore<Bytes, byte[]> open() {
+        return open(context(directory), ForrestStores.keyValueStore("store").get());
+    }
+
+    private static ConsumerRecord<byte[], byte[]> record(byte[] key) {
+        return new ConsumerRecord<>("changelog", 3, 17, key, VALUE);
+    }
+
+    @Test
+    void aChangelogRecordBeyondTheLimitsFailsTheRestore() {
+        List<StateStore> stores = List.of(
+                ForrestStores.keyValueStore("plain").get(),
+                ForrestStores.windowStore("windows", Duration.ofHours(1), Duration.ofMinutes(1), false)
+                        .get(),
+                ForrestStores.sessionStore("sessions", Duration.ofHours(1)).get(),
+                new ForrestVersionedStore("versions", 1_000, 100));
+        for (StateStore store : stores) {
+            var context = context(directory);
+            open(context, store);
+            ProcessorStateException refused = assertThrows(
+                    ProcessorStateException.class,
+                    () -> context.restoreWithHeaders(store.name(), List.of(record(new byte[65_536]))));
+            assertTrue(refused.getMessage().contains("limit exceeded"), refused.getMessage());
+            assertTrue(store.isOpen());
+            store.close();
+        }
+    }
+
+    @Test
+    void aChangelogOfAnotherKindOfStoreFailsTheRestore() {
+        List<StateStore> stores = List.of(
+                ForrestStores.windowStore("windows", Duration.ofHours(1), Duration.ofMinutes(1), false)
+                        .get(),
+                ForrestStores.sessionStore("sessions", Duration.ofHours(1)).get());
+        for (StateStore store : stores) {
+            var context = context(directory);
+            open(context, store);
+            ProcessorStateException refused = assertThrows(
+                    ProcessorStateException.class,
+                    () -> context.restoreWithHeaders(store.name(), List.of(record(OAK.get()))));
+            assertTrue(refused.getMessage().contains("changelog-3 at offset 17"), refused.getMessage());
+            store.close();
+        }
+    }
+
+    private Path storeDirectory() {
+        return Path.of(directory.getPath(), StateStoreBase.DIRECTORY, "store");
+    }
+
+    @Test
+    void aDirectoryOfAnotherVersionIsRefused() {
+        open().close();
+        try (Store store = Store.open(storeDirectory().toString())) {
+            byte[] kind = "key-value store 2".getBytes(StandardCharsets.UTF_8);
+            store.write(
+                    new WriteBatch().put(store.keyspace("kafka"), "kind".getBytes(StandardCharsets.UTF_8), kind),
+                    Durability.BUFFERED);
+        }
+        ProcessorStateException refused = assertThrows(ProcessorStateException.class, this::open);
+        assertTrue(refused.getMessage().contains("is a key-value store 2"), refused.getMessage());
+        assertTrue(refused.getMessage().contains("delete the directory"), refused.getMessage());
+    }
+
+    /** RocksDB's stores are in another directory, which stays; Kafka Streams restores the store from its changelog. */
+    @Test
+    void aStateDirectoryOfRocksdbIsLeftAlone() throws IOException {
+        KeyValueStore<Bytes, byte[]> rocks = open(context(directory), Stores.persistentKeyValueStore("store").get());
+        rocks.put(OAK, VALUE);
+        rocks.close();
+        KeyValueStore<Bytes, byte[]> store = open();
+        assertNull(store.get(OAK));
+        assertNull(store.committedOffset(new TopicPartition("changelog", 3)));
+        store.put(OAK, new byte[] {2});
+        store.close();
+        KeyValueStore<Bytes, byte[]> again = open(context(directory), Stores.persistentKeyValueStore("store").get());
+        assertArrayEquals(VALUE, again.get(OAK));
+        again.close();
+    }
+
+    @Test
+    void filesOfRocksdbInItsOwnDirectoryAreRefused() throws IOException {
+        KeyValueStore<Bytes, byte[]> rocks = open(context(directory), Stores.persistentKeyValueStore("store").get());
+        rocks.close();
+        Files.createDirectories(storeDirectory().getParent());
+        Files.move(Path.of(directory.getPath(), "rocksdb", "store"), storeDirectory());
+        long before = files();
+        assertThrows(ProcessorStateException.class, this::open);
+        assertEquals(before, files());
+    }
+
+    private long files() throws IOException {
+        try (var files = Files.walk(storeDirectory())) {
+            return files.count();
+        }
+    }
+
+    /** Runs a class below in another process, after the words of a command. Returns what it prints. */
+    private String run(Class<?> main, List<String> before, List<String> options) throws Exception {
+        List<String> command = new ArrayList<>(before);
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(options);
+        command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName(), directory.getPath()));
+        Process process = new ProcessBuilder(command)
+                .redirectError(ProcessBuilder.Redirect.DISCARD)
+                .start();
+        String printed = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        process.waitFor();
+        return printed;
+    }
+
+    /** Opens two stores, and prints how that fails. */
+    static final class Opening {
+        private Opening() {}
+
+        public static void main(String[] arguments) {
+            for (String name : List.of("one", "two")) {
+                try {
+                    open(context(new File(arguments[0])), ForrestStores.keyValueStore(name).get());
+                } catch (ProcessorStateException e) {
+                    System.out.println(e);
+                }
+            }
+        }
+    }
+
+    @Test
+    void aLibraryOfAnotherProcessorIsRefused() throws Exception {
+        Path library = Path.of(directory.getPath(), "library.so");
+        try (InputStream built = Store.class.getResourceAsStream("native/linux-x86_64/libforrest_jni.so")) {
+            assumeTrue(built != null, "the library in the jar is not for x86-64");
+            byte[] bytes = built.readAllBytes();
+            // The processor in the head of an ELF file: RISC-V.
+            bytes[18] = (byte) 0xf3;
+            Files.write(library, bytes);
+        }
+        String printed = run(Opening.class, List.of(), List.of("-Dforrest.library=" + library));
+        assertEquals(2, printed.lines().filter(line -> line.contains("ProcessorStateException")).count(), printed);
+        assertEquals(2, printed.lines().filter(line -> line.contains("library.so")).count(), printed);
+    }
+
+    /** Restores more than the disk has room for, and prints how that fails, and what it does afterwards. */
+    static final class Filling {
+        private static final int RECORDS = 200;
+
+        private Filling() {}
+
+        public static void main(String[] arguments) {
+            var context = context(new File(arguments[0]));
+            KeyValueStore<Bytes, byte[]> store = open(context, ForrestStores.keyValueStore("store").get());
+            try {
+                for (int batch = 0; batch < 100; batch++) {
+                    List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
+                    for (int i = 0; i < RECORDS; i++) {
+                        byte[] key = StateStoreBase.number(batch * RECORDS + i);
+                        byte[] value = new byte[8 << 10];
+                        new Random(batch * RECORDS + i).nextBytes(value);
+                        records.add(new ConsumerRecord<>("changelog", 3, i, key, value));
+                    }
+                    context.restoreWithHeaders("store", records);
+                    store.commit(Map.of(new TopicPartition("changelog", 3), (long) batch));
+                }
+                System.out.println("there was room");
+            } catch (ProcessorStateException e) {
+                System.out.println(e);
+            }
+        }
+    }
+
+    @Test
+    void aFullDiskFailsTheRestore() throws Exception {
+        String mount = "mount -t tmpfs -o size=32m none '" + directory + "' && echo mounted && exec \"$@\"";
+        List<String> before = List.of("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh");
+        assumeTrue(new File("/usr/bin/unshare").exists(), "there is no unshare");
+        String printed = run(Filling.class, before, List.of());
+        assumeTrue(printed.startsWith("mounted"), "a small file system cannot be mounted here");
+        assertTrue(printed.contains("ProcessorStateException"), printed);
+        assertTrue(printed.contains("out of space"), printed);
+    }
+}
