@@ -23,6 +23,7 @@ mod histories;
 mod install;
 mod instructions;
 mod kafka;
+mod kafka_suites;
 mod leveldb;
 mod models;
 mod msrv;
@@ -137,6 +138,12 @@ const COMMANDS: &[Command] = &[
         run: kafka::java,
     },
     Command { name: "kafka", arguments: cluster::ARGUMENTS, does: cluster::DOES, run: cluster::run },
+    Command {
+        name: kafka_suites::NAME,
+        arguments: "[CLASS...]",
+        does: kafka_suites::DOES,
+        run: kafka_suites::run,
+    },
     Command {
         name: node::NAME,
         arguments: "[--here] [DIR]",

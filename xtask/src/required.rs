@@ -77,6 +77,13 @@ pub(crate) const NODE: &[&str] = &[
     "js/test/store.test.js",
     "js/test/types.ts",
 ];
+/// Kafka's integration tests on stores over Forrest.
+pub(crate) const JAVA_SUITES: &[&str] = &[
+    "java/suites/pom.xml",
+    "java/suites/src/test/java/org/apache/kafka/streams/state/BuiltInDslStoreSuppliers.java",
+    "java/suites/src/test/java/org/apache/kafka/streams/state/internals/RocksDBKeyValueBytesStoreSupplier.java",
+];
+
 /// The Java packages, and the tests that run Kafka's own.
 pub(crate) const JAVA: &[&str] = &[
     "java/pom.xml",
@@ -87,6 +94,7 @@ pub(crate) const JAVA: &[&str] = &[
     "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/ForrestWindowStoreTest.java",
     "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/VersionedDifferentialTest.java",
     "java/kafka/src/test/java/forrest/kafka/VersionedStoreTest.java",
+    "java/kafka/src/test/java/forrest/kafka/BadInputTest.java",
     "java/kafka/src/test/java/forrest/kafka/StateStoreTest.java",
 ];
 /// The example of Kafka Streams, and its test on a cluster.

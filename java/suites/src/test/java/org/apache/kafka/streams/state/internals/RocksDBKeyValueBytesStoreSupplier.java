@@ -1,0 +1,32 @@
+package org.apache.kafka.streams.state.internals;
+
+import forrest.kafka.ForrestStores;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
+import org.apache.kafka.streams.state.KeyValueStore;
+
+/** In place of Kafka's class of this name: a supplier of stores over Forrest. */
+public class RocksDBKeyValueBytesStoreSupplier implements KeyValueBytesStoreSupplier {
+    private final KeyValueBytesStoreSupplier forrest;
+
+    public RocksDBKeyValueBytesStoreSupplier(String name, boolean returnTimestampedStore) {
+        forrest = returnTimestampedStore
+                ? ForrestStores.timestampedKeyValueStore(name)
+                : ForrestStores.keyValueStore(name);
+    }
+
+    @Override
+    public String name() {
+        return forrest.name();
+    }
+
+    @Override
+    public KeyValueStore<Bytes, byte[]> get() {
+        return forrest.get();
+    }
+
+    @Override
+    public String metricsScope() {
+        return forrest.metricsScope();
+    }
+}

@@ -1,0 +1,41 @@
+package org.apache.kafka.streams.state.internals;
+
+import forrest.kafka.ForrestStores;
+import java.time.Duration;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.state.SessionBytesStoreSupplier;
+import org.apache.kafka.streams.state.SessionStore;
+
+/** In place of Kafka's class of this name: a supplier of stores over Forrest. */
+public class RocksDbSessionBytesStoreSupplier implements SessionBytesStoreSupplier {
+    private final SessionBytesStoreSupplier forrest;
+
+    public RocksDbSessionBytesStoreSupplier(String name, long retentionPeriod) {
+        forrest = ForrestStores.sessionStore(name, Duration.ofMillis(retentionPeriod));
+    }
+
+    @Override
+    public String name() {
+        return forrest.name();
+    }
+
+    @Override
+    public SessionStore<Bytes, byte[]> get() {
+        return forrest.get();
+    }
+
+    @Override
+    public String metricsScope() {
+        return forrest.metricsScope();
+    }
+
+    @Override
+    public long segmentIntervalMs() {
+        return forrest.segmentIntervalMs();
+    }
+
+    @Override
+    public long retentionPeriod() {
+        return forrest.retentionPeriod();
+    }
+}

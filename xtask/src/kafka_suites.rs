@@ -1,0 +1,66 @@
+//! The command `kafka-suites`: Kafka's integration tests of Kafka Streams on Forrest's stores, by hand.
+//!
+//! The tests are in a jar of Kafka's. They start brokers and take minutes each. `java/suites` has classes
+//! with the names of Kafka's suppliers of RocksDB's stores; they come first on the class path, so what asks for a store
+//! of RocksDB's gets one of Forrest's. Each class of tests has a process of its own.
+
+use crate::workspace::{self, Workspace};
+use crate::{Failure, kafka, required, setup};
+
+/// The name of the command.
+pub(crate) const NAME: &str = "kafka-suites";
+/// What it does.
+pub(crate) const DOES: &str = "Kafka's integration tests of Kafka Streams on Forrest's stores (long)";
+
+/// The classes of tests in which what is kept in stores, restored and queried matters most.
+const CLASSES: &[&str] = &[
+    "EosIntegrationTest",
+    "EOSUncleanShutdownIntegrationTest",
+    "RestoreIntegrationTest",
+    "StandbyTaskEOSIntegrationTest",
+    "StandbyTaskCreationIntegrationTest",
+    "PositionRestartIntegrationTest",
+    "RangeQueryIntegrationTest",
+    "KTableEfficientRangeQueryTest",
+    "IQv2StoreIntegrationTest",
+    "IQv2VersionedStoreIntegrationTest",
+    "VersionedKeyValueStoreIntegrationTest",
+    "QueryableStateIntegrationTest",
+    "StoreQueryIntegrationTest",
+    "TimestampedKeyValueStoreWithHeadersTest",
+    "TimestampedWindowStoreWithHeadersTest",
+    "SessionsStoreWithHeadersTest",
+    "TableTableJoinIntegrationTest",
+    "StreamTableJoinWithGraceIntegrationTest",
+    "JoinGracePeriodDurabilityIntegrationTest",
+    "LagFetchIntegrationTest",
+];
+
+/// Runs the named classes of tests, or those of the list.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    if let Some(option) = arguments.iter().find(|argument| argument.starts_with('-')) {
+        return Err(Failure::Usage(format!(
+            "{option:?} is not an option; only names of classes are allowed"
+        )));
+    }
+    for path in required::JAVA_SUITES {
+        required::demand(workspace, path).map_err(Failure::Broken)?;
+    }
+    if !setup::on_path("javac") || !setup::on_path("mvn") {
+        return Err(Failure::Broken("there is no JDK or no Maven".to_owned()));
+    }
+    kafka::native(workspace, "dist").map_err(Failure::Broken)?;
+    let classes = if arguments.is_empty() { CLASSES.join(",") } else { arguments.join(",") };
+    let mut command = kafka::maven(workspace);
+    command.args([
+        "-q",
+        "-Psuites",
+        "-pl",
+        "suites",
+        "-am",
+        "test",
+        "-Dsurefire.failIfNoSpecifiedTests=false",
+    ]);
+    command.arg(format!("-Dtest={classes}"));
+    workspace::run(&mut command).map_err(Failure::Broken)
+}
