@@ -4,6 +4,7 @@
 //! with the names of Kafka's suppliers of RocksDB's stores; they come first on the class path, so what asks for a store
 //! of RocksDB's gets one of Forrest's. Each class of tests has a process of its own.
 
+use crate::files::empty;
 use crate::workspace::{self, Workspace};
 use crate::{Failure, kafka, required, setup};
 
@@ -49,7 +50,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     if !setup::on_path("javac") || !setup::on_path("mvn") {
         return Err(Failure::Broken("there is no JDK or no Maven".to_owned()));
     }
-    kafka::native(workspace, "dist").map_err(Failure::Broken)?;
+    // With the assertions of a build for tests.
+    kafka::native(workspace, "dev").map_err(Failure::Broken)?;
+    // Brokers and stores lie here. `pom.xml` names it, and Java does not make it.
+    let temporary = workspace.root.join("java/suites/target/tmp");
+    empty(&temporary).map_err(Failure::Broken)?;
     let classes = if arguments.is_empty() { CLASSES.join(",") } else { arguments.join(",") };
     let mut command = kafka::maven(workspace);
     command.args([
@@ -62,5 +67,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
         "-Dsurefire.failIfNoSpecifiedTests=false",
     ]);
     command.arg(format!("-Dtest={classes}"));
-    workspace::run(&mut command).map_err(Failure::Broken)
+    let ran = workspace::run(&mut command).map_err(Failure::Broken);
+    empty(&temporary).map_err(Failure::Broken)?;
+    ran
 }
