@@ -4,7 +4,7 @@
 use super::world::{Content, Disk, Step, World, beginning, encrypted, follow, options, seeds, steps};
 use super::{backup, changes, checkpoint, conformance, crash, damage, faults, packed, resume};
 use crate::core::Handle;
-use crate::disk::simulated::{Failure, Fault, Simulated, Times};
+use crate::disk::simulated::{Failure, Fault, Simulated, Times, Watch};
 use crate::disk::{self, Kind, Name, Sealed, Write};
 use crate::{BackupOptions, Store, salvage};
 use forrest_base::random::Random;
@@ -17,6 +17,7 @@ use std::collections::HashSet;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
@@ -446,59 +447,24 @@ fn a_reader_beside_finds_new_data_keys() {
     assert_eq!(beside.content().expect("it is read"), world.content().expect("it is read"));
 }
 
-/// A disk of which single calls go wrong.
+/// Single calls go wrong.
+#[derive(Default)]
 struct Odd {
-    inner: Simulated,
     /// The next lists lack key files, as one may that is made while another process replaces them.
     blind: AtomicUsize,
     /// Whether the next file is made, and an error is returned.
     fails: AtomicBool,
 }
 
-impl Odd {
-    fn new(inner: &Simulated, blind: usize) -> Odd {
-        Odd { inner: inner.clone(), blind: AtomicUsize::new(blind), fails: AtomicBool::new(false) }
-    }
-}
-
-impl disk::Disk for Odd {
-    type File = <Simulated as disk::Disk>::File;
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        let mut names = self.inner.list()?;
+impl Watch for Odd {
+    fn listed(&self, names: &mut Vec<String>) {
         if self.blind.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
             names.retain(|name| !name.ends_with(".key"));
         }
-        Ok(names)
     }
 
-    fn create(&self, name: Name) -> io::Result<Self::File> {
-        let file = self.inner.create(name)?;
-        if self.fails.swap(false, Relaxed) { Err(io::ErrorKind::TimedOut.into()) } else { Ok(file) }
-    }
-
-    fn open(&self, name: Name) -> io::Result<Self::File> {
-        self.inner.open(name)
-    }
-
-    fn unlink(&self, name: Name) -> io::Result<()> {
-        self.inner.unlink(name)
-    }
-
-    fn sync_directory(&self, of: Kind) -> io::Result<()> {
-        self.inner.sync_directory(of)
-    }
-
-    fn len(&self, file: &Self::File) -> io::Result<u64> {
-        self.inner.len(file)
-    }
-
-    fn read_at(&self, file: &Self::File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.inner.read_at(file, buffer, offset)
-    }
-
-    fn submit(&self, file: &Self::File, write: &mut Write) -> io::Result<usize> {
-        self.inner.submit(file, write)
+    fn created(&self) -> io::Result<()> {
+        if self.fails.swap(false, Relaxed) { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
     }
 }
 
@@ -509,10 +475,12 @@ fn a_reader_lists_again_while_the_key_file_is_replaced() {
     let (disk, _) = made(&with_key(1));
     let options = Options { read_only: true, ..with_key(1) };
     for blind in 0..4 {
-        Sealed::open(Odd::new(&disk, blind), &options).unwrap_or_else(|error| panic!("{blind}: {error}"));
+        let odd = Odd { blind: blind.into(), ..Odd::default() };
+        let opened = Sealed::open(disk.watched(Arc::new(odd)), &options);
+        opened.unwrap_or_else(|error| panic!("{blind}: {error}"));
     }
     let (plain, _) = made(&Options { encryption_key: None, ..with_key(1) });
-    let error = Sealed::open(Odd::new(&plain, 0), &options).err().expect("it was opened");
+    let error = Sealed::open(plain, &options).err().expect("it was opened");
     assert!(error.to_string().contains("not encrypted"), "{error}");
 }
 
@@ -520,8 +488,9 @@ fn a_reader_lists_again_while_the_key_file_is_replaced() {
 #[test]
 fn a_key_file_that_is_left_over_is_replaced() {
     let disk = Simulated::new();
-    let odd = Sealed::open(Odd::new(&disk, 0), &with_key(1)).expect("it is made");
-    let store = Handle::open_unattended(odd, &with_key(1)).expect("it opens");
+    let odd = Arc::new(Odd::default());
+    let sealed = Sealed::open(disk.watched(odd.clone()), &with_key(1)).expect("it is made");
+    let store = Handle::open_unattended(sealed, &with_key(1)).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     let set = |name: &str| {
         store.apply(&space, Op::Set { key: name.as_bytes(), value: &[1; 200] }).expect("it is set");
@@ -529,7 +498,7 @@ fn a_key_file_that_is_left_over_is_replaced() {
     let rotate = || store.disk().rotate_data(|| store.next_number());
     set("a");
     for name in ["b", "c"] {
-        store.disk().inner().fails.store(true, Relaxed);
+        odd.fails.store(true, Relaxed);
         rotate().expect_err("the file was not made");
         set(name);
         store.flush_all().expect("it works");

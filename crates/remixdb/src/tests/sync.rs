@@ -2,22 +2,15 @@
 
 use super::world::options;
 use crate::core::Handle;
-use crate::disk::simulated::{File, Simulated};
-use crate::disk::{Disk, Kind, Name, Write};
+use crate::disk::simulated::{Simulated, Watch};
+use crate::disk::{Kind, Sealed};
 use forrest_engine::Durability;
 use forrest_engine::Options;
 use forrest_engine::View as _;
 use forrest_engine::{Op, Result};
-use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 
-/// A disk on which the sync of a log takes as long as the gate is shut.
-#[derive(Clone, Default)]
-struct Slow {
-    disk: Simulated,
-    gate: Arc<Gate>,
-}
-
+/// The sync of a log takes as long as it is shut.
 #[derive(Default)]
 struct Gate {
     /// Whether it is shut, and how many threads wait at it.
@@ -46,46 +39,11 @@ impl Gate {
     }
 }
 
-impl Disk for Slow {
-    type File = (Kind, File);
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.disk.list()
-    }
-
-    fn create(&self, name: Name) -> io::Result<Self::File> {
-        Ok((name.kind, self.disk.create(name)?))
-    }
-
-    fn open(&self, name: Name) -> io::Result<Self::File> {
-        Ok((name.kind, self.disk.open(name)?))
-    }
-
-    fn open_again(&self, name: Name) -> io::Result<Self::File> {
-        Ok((name.kind, self.disk.open_again(name)?))
-    }
-
-    fn unlink(&self, name: Name) -> io::Result<()> {
-        self.disk.unlink(name)
-    }
-
-    fn sync_directory(&self, of: Kind) -> io::Result<()> {
-        self.disk.sync_directory(of)
-    }
-
-    fn len(&self, (_, file): &Self::File) -> io::Result<u64> {
-        self.disk.len(file)
-    }
-
-    fn read_at(&self, (_, file): &Self::File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.disk.read_at(file, buffer, offset)
-    }
-
-    fn submit(&self, (kind, file): &Self::File, write: &mut Write) -> io::Result<usize> {
-        if write.sync && *kind == Kind::Log {
-            self.gate.pass();
+impl Watch for Gate {
+    fn syncs(&self, kind: Kind) {
+        if kind == Kind::Log {
+            self.pass();
         }
-        self.disk.submit(file, write)
     }
 }
 
@@ -93,29 +51,29 @@ impl Disk for Slow {
 /// one.
 #[test]
 fn a_sync_holds_up_nobody_who_does_not_want_one() -> Result<()> {
-    let disk = Slow::default();
+    let (disk, gate) = (Simulated::new(), Arc::new(Gate::default()));
     let store = Handle::open_unattended(
-        disk.clone(),
+        Sealed::plain(disk.watched(gate.clone())),
         &Options { memtable_bytes: 1 << 20, ..options(Durability::Buffered) },
     )?;
     let space = store.keyspace("default")?;
     let set = |key: u8| store.apply(&space, Op::Set { key: &[key], value: &[key] }).map(drop);
     set(0)?;
-    disk.gate.set(true);
+    gate.set(true);
     std::thread::scope(|scope| {
         let first = scope.spawn(|| store.sync());
-        disk.gate.expect_somebody();
+        gate.expect_somebody();
         for key in 1..100 {
             set(key)?;
             assert_eq!(store.view(&space).get(&[key])?.as_deref(), Some(&[key][..]));
         }
         let others: Vec<_> = (0..8).map(|_| scope.spawn(|| store.sync())).collect();
-        let ios = disk.disk.ios();
-        disk.gate.set(false);
+        let ios = disk.ios();
+        gate.set(false);
         first.join().expect("it does not panic")?;
         others.into_iter().try_for_each(|other| other.join().expect("it does not panic"))?;
         // The first one's, and one for all that came while it ran.
-        assert!(disk.disk.ios() - ios <= 2, "{} syncs", disk.disk.ios() - ios);
+        assert!(disk.ios() - ios <= 2, "{} syncs", disk.ios() - ios);
         Ok(())
     })
 }

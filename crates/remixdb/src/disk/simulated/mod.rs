@@ -48,6 +48,25 @@ static CLOCK: AtomicU64 = AtomicU64::new(1);
 #[derive(Clone, Default)]
 pub struct Simulated {
     state: Arc<Mutex<SimulatedState>>,
+    /// What happens in the middle of calls of this handle.
+    #[cfg(test)]
+    watch: Option<Arc<dyn Watch>>,
+}
+
+/// What a test does in the middle of calls, where another disk would be slow or wrong. A disk of another type would do
+/// as well, and the whole store would be compiled for it once more.
+#[cfg(test)]
+pub(crate) trait Watch: Send + Sync {
+    /// The names were listed.
+    fn listed(&self, _names: &mut Vec<String>) {}
+
+    /// A file was made. The call fails with an error.
+    fn created(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// A file of this kind is about to be synced.
+    fn syncs(&self, _kind: Kind) {}
 }
 
 /// An open file. It stays readable when its name is removed.
@@ -181,6 +200,12 @@ impl Simulated {
     /// An empty directory on a device on which files take at most this many bytes together.
     pub fn with_capacity(bytes: u64) -> Simulated {
         SimulatedState { capacity: Some(bytes), ..SimulatedState::default() }.into()
+    }
+
+    /// Another handle, whose calls are watched.
+    #[cfg(test)]
+    pub(crate) fn watched(&self, watch: Arc<dyn Watch>) -> Simulated {
+        Simulated { state: Arc::clone(&self.state), watch: Some(watch) }
     }
 
     /// From now on its files take at most this many bytes together; `None` for any number.
@@ -367,7 +392,7 @@ impl fmt::Debug for File {
 
 impl From<SimulatedState> for Simulated {
     fn from(state: SimulatedState) -> Simulated {
-        Simulated { state: Arc::new(Mutex::new(state)) }
+        Simulated { state: Arc::new(Mutex::new(state)), ..Simulated::default() }
     }
 }
 
@@ -386,7 +411,13 @@ impl Disk for Simulated {
         state.faults.begin(Call::List)?.done()?;
         // A real directory has this file too.
         let lock = "LOCK".to_owned();
-        Ok(state.seen.keys().map(Name::to_string).chain([lock]).collect())
+        #[cfg_attr(not(test), expect(unused_mut))]
+        let mut names = state.seen.keys().map(Name::to_string).chain([lock]).collect();
+        #[cfg(test)]
+        if let Some(watch) = &self.watch {
+            watch.listed(&mut names);
+        }
+        Ok(names)
     }
 
     fn create(&self, name: Name) -> io::Result<File> {
@@ -400,6 +431,10 @@ impl Disk for Simulated {
         state.seen.insert(name, inode);
         state.pending.push(Pending::Create { name, inode });
         go.done()?;
+        #[cfg(test)]
+        if let Some(watch) = &self.watch {
+            watch.created()?;
+        }
         Ok(self.handle(inode, true))
     }
 
@@ -529,6 +564,11 @@ impl Disk for Simulated {
 
     fn submit(&self, file: &File, write: &mut Write) -> io::Result<usize> {
         let left = &write.bytes[write.done..];
+        #[cfg(test)]
+        if let (Some(watch), true) = (&self.watch, write.sync) {
+            let kind = self.lock_for(file).inodes[file.inode].name.kind;
+            watch.syncs(kind);
+        }
         let mut state = self.lock_for(file);
         let end = write.offset.saturating_add(write.bytes.len() as u64);
         state.check_room(file.inode, end)?;
