@@ -96,7 +96,8 @@ class ForrestLevel extends AbstractLevel {
     if (!this.#isInMemory) await binding.close(this.#store);
   }
 
-  _get(key, options) {
+  // What is cached is there at once, and not a promise.
+  async _get(key, options) {
     return binding.get(this.#store, this.#state(options), key, Number(options.valueEncoding === 'utf8'));
   }
 
@@ -109,7 +110,7 @@ class ForrestLevel extends AbstractLevel {
     return unpackValues(page, options.valueEncoding === 'utf8');
   }
 
-  _has(key, options) {
+  async _has(key, options) {
     return binding.has(this.#store, this.#state(options), key);
   }
 

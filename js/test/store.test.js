@@ -4,6 +4,7 @@
 // databases, the bounds of pages, the order of closing.
 
 const assert = require('node:assert/strict');
+const crypto = require('node:crypto');
 const fs = require('node:fs');
 const path = require('node:path');
 const { test } = require('node:test');
@@ -191,6 +192,24 @@ test('what is missing, exists or is damaged is reported with its code', async (t
   const file = path.join(path.dirname(location), 'file');
   fs.writeFileSync(file, 'no directory');
   await assert.rejects(new ForrestLevel(file).open(), (error) => /^LEVEL_/.test(error.cause.code));
+});
+
+test('what is cached is read while all other threads are busy', async (t) => {
+  const db = new ForrestLevel(place(t));
+  await db.put('oak', 'Quercus');
+  let busy = 8;
+  const works = Array.from({ length: busy }, () => new Promise((resolve) => {
+    crypto.pbkdf2('', '', 200_000, 64, 'sha512', () => resolve(busy--));
+  }));
+  for (let i = 0; i < 100; i++) {
+    assert.equal(await db.get('oak'), 'Quercus');
+    assert.equal(await db.get('elm'), undefined);
+    assert.equal(await db.has('oak'), true);
+    assert.equal(await db.has('elm'), false);
+  }
+  assert.equal(busy, 8);
+  await Promise.all(works);
+  await db.close();
 });
 
 test('damage is reported and never returned as data', async (t) => {

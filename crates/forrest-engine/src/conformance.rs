@@ -400,6 +400,8 @@ fn compare<V: View>(
         }
     });
     assert_eq!(pieces, expected, "{at}: pieces {key:?}");
+    let cached = view.get_cached(key).expect("get_cached").map(|value| value.map(|value| value.to_vec()));
+    assert!(cached.is_none() || cached == Some(expected.clone()), "{at}: get_cached {key:?}: {cached:?}");
     let keys = [key, b"", b"b", key];
     let found: Vec<_> = view.multi_get(&keys).expect("multi_get");
     let found: Vec<_> = found.into_iter().map(|value| value.map(|value| value.to_vec())).collect();

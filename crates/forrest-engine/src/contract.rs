@@ -303,6 +303,14 @@ pub trait View: Clone + Send + Sync + 'static {
     /// See [`View`].
     fn get(&self, key: &[u8]) -> Result<Option<Value>>;
 
+    /// The same if no wait for a device is needed; `None` if the engine would have to wait.
+    ///
+    /// # Errors
+    /// See [`View`].
+    fn get_cached(&self, key: &[u8]) -> Result<Option<Option<Value>>> {
+        self.get(key).map(Some)
+    }
+
     /// Replaces the content of `buf` by the value, or clears it if there is none. True if there is one.
     ///
     /// # Errors

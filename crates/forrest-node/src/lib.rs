@@ -2,8 +2,10 @@
 //!
 //! The package is an `abstract-level` store. Its JavaScript encodes and decodes, and calls the functions of this
 //! module, which take and return bytes. Whatever may wait for the disk runs on libuv's threads and returns a promise;
-//! only `getSync` and making a snapshot run on the thread of JavaScript. Changes of a batch, keys, values and pairs of
-//! a range cross in one call (`changes.rs`, `pages.rs`), because each crossing costs as much as reading several pairs.
+//! only `getSync` and making a snapshot do so on the thread of JavaScript. `get` and `has` return what is cached at
+//! once, because a crossing to another thread takes ten times as long as such a read. Changes of a batch, keys, values
+//! and pairs of a range cross in one call (`changes.rs`, `pages.rs`), because each crossing costs as much as reading
+//! several pairs.
 //!
 //! Guarantees: wrong arguments throw, and never crash (`node`). A store closes after the works that were begun before.
 //!
@@ -17,7 +19,7 @@ mod pages;
 mod store;
 
 use failure::Failure;
-use forrest::{Compression, Db, Durability, ErrorKind, WriteBatch, WriteOptions};
+use forrest::{Cached, Compression, Db, Durability, ErrorKind, WriteBatch, WriteOptions};
 use iteration::{Bounds, Iteration, Shape};
 use node::{Call, Handle, Method, Value};
 use pages::Page;
@@ -167,13 +169,16 @@ fn open<'e>(call: &Call<'e>) -> Returned<'e> {
     Ok(promise)
 }
 
-/// `get(store, snapshot, key, asText)`
+/// `get(store, snapshot, key, asText)`: the value, or a promise of it if it must be read from the disk.
 fn get<'e>(call: &Call<'e>) -> Returned<'e> {
     let store = Store::of(call.argument(0))?;
     let view = view(&store, call.argument(1))?;
     let key = call.argument(2).bytes("the key")?;
     let as_text = small(call.argument(3), "asText", 1)? == 1;
-    store.work(call.env, move || Ok(Reply::Bytes { bytes: view.get(key)?, as_text }))
+    match view.get_cached(&key)? {
+        Cached::Known(value) => bytes_value(call.env, value.as_deref(), as_text),
+        Cached::Unknown => store.work(call.env, move || Ok(Reply::Bytes { bytes: view.get(key)?, as_text })),
+    }
 }
 
 /// The same, on the thread of JavaScript.
@@ -199,12 +204,15 @@ fn get_many<'e>(call: &Call<'e>) -> Returned<'e> {
     })
 }
 
-/// `has(store, snapshot, key)`
+/// `has(store, snapshot, key)`: the answer, or a promise of it, as `get`.
 fn has<'e>(call: &Call<'e>) -> Returned<'e> {
     let store = Store::of(call.argument(0))?;
     let view = view(&store, call.argument(1))?;
     let key = call.argument(2).bytes("the key")?;
-    store.work(call.env, move || Ok(Reply::Truth(view.contains(key)?)))
+    match view.get_cached(&key)? {
+        Cached::Known(value) => call.env.boolean(value.is_some()),
+        Cached::Unknown => store.work(call.env, move || Ok(Reply::Truth(view.contains(key)?))),
+    }
 }
 
 /// `hasMany(store, snapshot, keys)`: a byte for each key, 1 if it exists.

@@ -305,6 +305,12 @@ macro_rules! homes {
                 }
             }
 
+            fn get_cached(&self, key: &[u8]) -> Result<Option<Option<Value>>> {
+                match self {
+                    $($(#[$if])* View::$home(view) => view.get_cached(key),)+
+                }
+            }
+
             #[inline]
             fn get_into(&self, key: &[u8], buf: &mut Vec<u8>) -> Result<bool> {
                 match self {

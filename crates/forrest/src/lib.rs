@@ -153,7 +153,7 @@ pub use salvage::{Loss, Progress, Salvaged, salvage, salvage_with};
 pub use stream::Changes;
 pub use transaction::{Committed, Savepoint, Transaction};
 pub use url::directory;
-pub use view::View;
+pub use view::{Cached, View};
 
 /// Administration of the stores in the kernel: list them, destroy one, save one in a file and restore it.
 ///

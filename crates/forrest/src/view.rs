@@ -37,6 +37,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Clone)]
 pub struct View(engine::View);
 
+/// What [`View::get_cached`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cached {
+    /// The value of the key, or that it has none.
+    Known(Option<Value>),
+    /// Not known without waiting for a device.
+    Unknown,
+}
+
 impl View {
     pub(crate) fn new(view: engine::View) -> View {
         View(view)
@@ -57,6 +66,34 @@ impl View {
         let key = key.as_ref();
         check_key(key)?;
         self.0.get(key)
+    }
+
+    /// The value of a key if it can be read without waiting for a device: from memtables and the cache. Runs on the
+    /// calling thread in microseconds, so a thread that must not block, as that of an event loop, calls it first, and
+    /// leaves what is [`Unknown`](Cached::Unknown) to a thread that may wait and calls [`get`](View::get).
+    ///
+    /// On disk a value that stays in a log is unknown, and right after opening every key of a table may be.
+    /// In memory and in the kernel every key is known.
+    ///
+    /// ```
+    /// use forrest::Cached;
+    ///
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("tree", "oak")?;
+    /// let value = match db.get_cached("tree")? {
+    ///     Cached::Known(value) => value,
+    ///     Cached::Unknown => db.get("tree")?, // on another thread
+    /// };
+    /// assert_eq!(value.as_deref(), Some(&b"oak"[..]));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get`](View::get).
+    pub fn get_cached(&self, key: impl AsRef<[u8]>) -> Result<Cached> {
+        let key = key.as_ref();
+        check_key(key)?;
+        Ok(self.0.get_cached(key)?.map_or(Cached::Unknown, Cached::Known))
     }
 
     /// Replaces the content of `buf` by the value of a key and returns true. If there is no value, it clears

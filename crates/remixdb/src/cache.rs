@@ -25,6 +25,7 @@
 //!
 //! Not here: the content of pages, and reading ahead.
 
+use crate::cached;
 use crate::gauge::{Gauge, Share};
 use crate::page;
 use crate::room;
@@ -587,6 +588,7 @@ impl Pages {
 
     #[cold]
     fn miss(&self, page: u32, read: impl FnOnce(&mut [u8; page::BYTES]) -> Result<()>) -> Result<PageRef> {
+        cached::check()?;
         self.cache.misses[self.of as usize].fetch_add(1, Relaxed);
         assert!(page < self.count, "page {page} of {}", self.count);
         let room = self.cache.frames.as_ref().and_then(|frames| Some((frames, self.cache.claim(frames)?)));

@@ -45,6 +45,7 @@
 mod approximate;
 mod backup;
 mod cache;
+mod cached;
 mod catalog;
 mod checkpoint;
 mod clock;

@@ -11,6 +11,7 @@
 //!
 //! Not here: which logs are kept (compact/kept.rs), and how their space comes back (collect.rs).
 
+use crate::cached;
 use crate::disk::{self, Disk, Name};
 use crate::record::HEADER;
 use crate::room;
@@ -186,6 +187,7 @@ impl<D: Disk> Values<D> {
         if !S::READS {
             return see.elsewhere(0, |_| Ok(()));
         }
+        cached::check()?;
         let (log, offset, len) = (self.log(pointer)?, pointer.place.offset, pointer.len);
         room::ask()?;
         see.elsewhere(len as usize, |bytes| {

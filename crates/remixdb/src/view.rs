@@ -1,6 +1,7 @@
 //! Views: one state of a keyspace, the newest or a snapshot's, for reading; and cursors in it.
 
 use crate::approximate;
+use crate::cached;
 use crate::catalog::{Catalog, Space};
 use crate::clock::Moment;
 use crate::core::Handle;
@@ -312,6 +313,10 @@ impl<D: Disk> forrest_engine::View for View<D> {
     #[inline]
     fn get(&self, key: &[u8]) -> Result<Option<Value>> {
         self.see(key, ToValue)
+    }
+
+    fn get_cached(&self, key: &[u8]) -> Result<Option<Option<Value>>> {
+        cached::only(|| self.get(key))
     }
 
     #[inline]

@@ -41,6 +41,7 @@ pub use unsealed::Cipher;
 #[cfg(not(feature = "encryption"))]
 pub(crate) use unsealed::TAG;
 
+use crate::cached;
 use forrest_engine::{Error, ErrorKind, Result};
 use rustix::io::Errno;
 use std::any::Any;
@@ -480,6 +481,7 @@ pub(crate) fn read_up_to<D: Disk>(
     buffer: &mut [u8],
     offset: u64,
 ) -> Result<usize> {
+    cached::check()?;
     let mut done = 0;
     while done < buffer.len() {
         let at = offset + done as u64;

@@ -28,6 +28,7 @@ pub(crate) use cursor::{Owned, Pair, runs};
 pub(crate) use layers::PartitionCursor;
 pub(crate) use order::{Known, LOOK, Shared, Stored, entries_of, merge_order, named, order};
 
+use crate::cached;
 use crate::disk::{self, Disk, Name};
 use crate::manifest::Files;
 use crate::operands::{self, Operated, base_ms};
@@ -266,6 +267,7 @@ impl<D: Disk> Partition<D> {
 
     #[cold]
     fn find_out(&self, check: Option<&dyn Fn() -> Result<()>>) -> Result<&Known> {
+        cached::check()?;
         let source = self.source.as_ref().expect("nothing is known of a partition that was opened only");
         let _finding = lock(&source.finding);
         if let Some(known) = self.known.get() {

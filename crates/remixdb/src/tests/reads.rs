@@ -375,3 +375,52 @@ pub(super) fn deleted_ranges() {
     set(&store, &space, 2000, b"later");
     assert_eq!(approximate(&view, 1000, 3000).keys, 1);
 }
+
+/// Reads nothing from the disk, and states what a get has found before.
+#[test]
+fn what_is_cached_is_read_without_the_disk() {
+    let keys = sized(400, 2000);
+    for (tables, lens) in [(1, 100..101), (4, 100..101), (4, 3000..9000), (3, 5000..20_000)] {
+        for cache_bytes in [64 << 10, 64 << 20] {
+            let disk = with_tables(tables, keys, lens.clone());
+            let (store, space) = open(&disk, &Options { cache_bytes, large_values: 16_000, ..roomy() });
+            let view = store.view(&space);
+            let (mut known, mut unknown) = ((0, 0), (0, 0));
+            set(&store, &space, keys + 1, b"in a memtable");
+            let cached = |number: u32| {
+                let before = disk.bytes_read();
+                let found = view.get_cached(&number.to_be_bytes()).expect("it is open");
+                assert_eq!(disk.bytes_read(), before, "key {number} of {tables} tables");
+                found
+            };
+            let newest = cached(keys + 1).expect("memtables are known").map(|value| value.to_vec());
+            assert_eq!(newest.as_deref(), Some(&b"in a memtable"[..]));
+            // Every second is not there.
+            for number in (0..keys).flat_map(|number| [number, number | 1 << 31]) {
+                let expected = |found: Option<Option<_>>, count: &mut (u32, u32)| match found {
+                    Some(found) => {
+                        (count.0 += 1, assert_eq!(found, view.get(&number.to_be_bytes()).unwrap()))
+                    }
+                    None => (count.1 += 1, ()),
+                };
+                expected(cached(number), &mut unknown);
+                let before = view.get(&number.to_be_bytes()).expect("it reads");
+                assert_eq!(before.is_some(), number < keys);
+                expected(cached(number), &mut known);
+            }
+            assert!(unknown.1 > 0, "the first read of a page is not known: {unknown:?}");
+            let is_all_known = cache_bytes > 1 << 20 && lens.end <= 16_000;
+            assert!(known.0 > known.1 && (!is_all_known || known.1 == 0), "{tables} {lens:?}: {known:?}");
+        }
+    }
+}
+
+#[test]
+fn reads_of_what_is_cached_fail_as_others() {
+    let (store, space) = open(&Simulated::new(), &roomy());
+    let view = store.view(&space);
+    set(&store, &space, 1, b"oak");
+    assert!(view.get_cached(&1u32.to_be_bytes()).expect("it is open").is_some());
+    assert!(store.drop_space("default").expect("it is there"));
+    assert_eq!(view.get_cached(&1u32.to_be_bytes()).unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
