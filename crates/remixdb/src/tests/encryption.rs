@@ -480,7 +480,7 @@ fn a_reader_lists_again_while_the_key_file_is_replaced() {
         opened.unwrap_or_else(|error| panic!("{blind}: {error}"));
     }
     let (plain, _) = made(&Options { encryption_key: None, ..with_key(1) });
-    let error = Sealed::open(plain, &options).err().expect("it was opened");
+    let error = Sealed::open(plain, &options).expect_err("it was opened");
     assert!(error.to_string().contains("not encrypted"), "{error}");
 }
 

@@ -392,7 +392,11 @@ impl fmt::Debug for File {
 
 impl From<SimulatedState> for Simulated {
     fn from(state: SimulatedState) -> Simulated {
-        Simulated { state: Arc::new(Mutex::new(state)), ..Simulated::default() }
+        Simulated {
+            state: Arc::new(Mutex::new(state)),
+            #[cfg(test)]
+            watch: None,
+        }
     }
 }
 
