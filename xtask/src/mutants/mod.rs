@@ -90,7 +90,7 @@ tokio = { workspace = true, features = [\"macros\", \"time\", \"test-util\"] }
 const FOLDER: &str = "tests/mutants";
 
 pub(crate) const DOES: &str =
-    "mistakes in the store, in transactions, blobs and Raft's storage, each of which its gate must catch";
+    "mistakes in stores, transactions, blobs and Raft's storage, which their gates must catch";
 
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
