@@ -6,7 +6,7 @@
 
 use crate::files::empty;
 use crate::workspace::{self, Workspace};
-use crate::{Failure, kafka, required, setup};
+use crate::{Failure, kafka, required};
 
 /// The name of the command.
 pub(crate) const NAME: &str = "kafka-suites";
@@ -47,8 +47,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     for path in required::JAVA_SUITES {
         required::demand(workspace, path).map_err(Failure::Broken)?;
     }
-    if !setup::on_path("javac") || !setup::on_path("mvn") {
-        return Err(Failure::Broken("there is no JDK or no Maven".to_owned()));
+    if let Some(why) = kafka::missing() {
+        return Err(Failure::Broken(why.to_owned()));
     }
     // With the assertions of a build for tests.
     kafka::native(workspace, "dev").map_err(Failure::Broken)?;

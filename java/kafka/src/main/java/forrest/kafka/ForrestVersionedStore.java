@@ -268,7 +268,6 @@ public final class ForrestVersionedStore extends ExpiringStore implements Versio
         });
     }
 
-
     /** Deletes the versions of a key that ended before a time: all but the newest of those from before. */
     private void drop(WriteBatch batch, byte[] key, long time) {
         byte[] end = VersionKeys.end(key);
