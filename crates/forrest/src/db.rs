@@ -35,7 +35,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// An open store. A clone is another handle to the same store, and many threads may use a handle at once. The
-/// store closes when the last handle, keyspace, snapshot and iteration is dropped.
+/// store closes when the last handle, keyspace, snapshot and iteration is dropped. On disk that may take a second,
+/// while what is in memory becomes tables, so that the next opening has little to replay.
 ///
 /// A store belongs to the process that opened it. In a child of `fork`, every call on a store on disk or in memory
 /// fails with `InvalidArgument`, and dropping the handle does nothing.

@@ -39,6 +39,9 @@ use std::time::{Duration, Instant};
 /// store is written to, all memtables together may have one time more.
 const BACKLOG_MOST: usize = 2;
 
+/// A flush may go on for this long while the store is closed.
+const CLOSING_MOST: Duration = Duration::from_secs(1);
+
 /// A handle to an open store. Dropping the last one closes the store.
 pub(crate) struct Handle<D: Disk>(Arc<Opened<D>>);
 
@@ -90,12 +93,13 @@ impl<D: Disk> Drop for Opened<D> {
         }
         drop(self.beside.take());
         if let Some(worker) = self.worker.take() {
+            // Nothing has a limit any more but time.
+            self.core.rate.set(None);
+            let _ = self.core.closes_by.set(Instant::now() + CLOSING_MOST);
             self.core.work.close();
             // A panic was reported when it happened.
             let _ = worker.join();
             self.core.work.end();
-            // Closing does not wait.
-            self.core.rate.set(None);
             if self.core.log.is_begun() {
                 let _ = self.core.join_logs();
             }
@@ -138,6 +142,8 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) change_bytes: AtomicU64,
     /// Whether the holder of the manifest makes tables of a memtable.
     pub(crate) is_flushing: AtomicBool,
+    /// Until when a flush may take, once the store is being closed.
+    pub(crate) closes_by: OnceLock<Instant>,
     /// Whether tables are made to resume a store whose log is stopped.
     pub(crate) is_resuming: AtomicBool,
     /// The time from which on tables are merged for what has expired, if such a merge has failed.
@@ -430,13 +436,18 @@ impl<D: Disk> Core<D> {
         self.work.call();
     }
 
-    /// An error if the store is being closed: work that only makes later reads faster is given up then. The logs have
-    /// what it would have written.
+    /// An error if the store is being closed: work that only makes later reads faster is given up then. A flush has
+    /// [`CLOSING_MOST`], because the next process to open the store would have to replay the logs.
     pub(crate) fn check_open(&self) -> Result<()> {
-        match self.work.is_closing() {
-            true => Err(Error::new(ErrorKind::Busy, "the store is being closed")),
-            false => Ok(()),
+        // ORDERING: no other data depends on it.
+        let may_flush = || {
+            self.is_flushing.load(Ordering::Relaxed)
+                && self.closes_by.get().is_some_and(|by| Instant::now() < *by)
+        };
+        if !self.work.is_closing() || may_flush() {
+            return Ok(());
         }
+        Err(Error::new(ErrorKind::Busy, "the store is being closed"))
     }
 
     /// Signals that some background work is done.

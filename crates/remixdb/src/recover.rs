@@ -55,7 +55,7 @@ use forrest_engine::{Error, ErrorKind, Latencies, Result};
 use forrest_machine::origin::Origin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -495,6 +495,7 @@ fn core<D: Disk>(
         changes: AtomicU64::new(0),
         change_bytes: AtomicU64::new(0),
         is_flushing: AtomicBool::new(false),
+        closes_by: OnceLock::new(),
         is_short: AtomicBool::new(false),
         is_resuming: AtomicBool::new(false),
         expired_again_ms: AtomicU64::new(0),

@@ -395,7 +395,13 @@ impl<D: Disk> Core<D> {
             self.note_state(&mut state);
             self.tasks.tell();
             match self.work.next(QUEUED_MOST) {
-                work::Call::Close => return,
+                work::Call::Close => {
+                    if self.log().is_begun() {
+                        // What is not flushed is replayed.
+                        let _ = self.flush_early(WORTH);
+                    }
+                    return;
+                }
                 work::Call::Work => {
                     // A failure has stopped the store; the next write reports it.
                     let _ = self.log().sync_begin();

@@ -1,11 +1,12 @@
-//! Opening a store writes nothing. So a store opens where nothing can be written, and is as it was.
+//! Opening a store writes nothing. So a store opens where nothing can be written, and is as it was. Closing it leaves
+//! little to be replayed.
 
 use super::world::{World, beginning, follow, options, steps, wide_steps};
 use crate::core::Handle;
 use crate::disk::{Kind, Name, Sealed, simulated::Simulated};
 use forrest_engine::{Durability, ErrorKind, Op, Options};
 use forrest_testing::sized;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The disk after the work of a seed and a crash, with what a crash leaves: logs with torn ends, tables that nothing
 /// names.
@@ -185,4 +186,40 @@ fn the_first_change_does_not_wait_for_ever() {
             .expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     store.apply(&space, Op::Set { key: b"new", value: b"" }).expect("the tables are made");
+}
+
+/// Changes in memory when a store of this many pairs is opened again, and all of them, after a close that may flush
+/// until then.
+fn left_in_memory(memtable_bytes: usize, pairs: u32, closes_by: Option<Instant>) -> (usize, usize) {
+    let options = Options { memtable_bytes, ..options(Durability::Buffered) };
+    let disk = Simulated::new();
+    let store = Handle::open(Sealed::plain(disk.clone()), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    for number in 0..pairs {
+        store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: &[7; 64] }).expect("it fits");
+    }
+    if let Some(by) = closes_by {
+        store.closes_by.set(by).expect("it is open");
+    }
+    drop(store);
+    let store = Handle::open_unattended(Sealed::plain(disk), &options).expect("it opens");
+    let keys = store.stats().expect("it has figures").keys;
+    (store.version().memtables().map(|memtable| memtable.bytes()).sum(), keys as usize)
+}
+
+#[test]
+fn closing_makes_tables_of_what_would_be_replayed() {
+    assert_eq!(left_in_memory(100_000, 900, None), (0, 900), "most of a memtable");
+    assert_eq!(left_in_memory(100_000, 2500, None), (0, 2500), "memtables that wait, too");
+    assert_eq!(
+        left_in_memory(100_000, 100, None),
+        (10_000, 100),
+        "a tenth of a memtable is not worth a table"
+    );
+}
+
+#[test]
+fn closing_gives_up_a_flush_that_takes_too_long() {
+    // A flush looks every 1,024 entries whether it should go on.
+    assert_eq!(left_in_memory(1_000_000, 5000, Some(Instant::now())), (500_000, 5000));
 }
