@@ -11,6 +11,7 @@ const binding = require('./binding');
 const { ForrestChainedBatch } = require('./chained-batch');
 const { ForrestIterator, ForrestKeyIterator, ForrestValueIterator } = require('./iterator');
 const { Packer, unpackValues } = require('./packing');
+const { Writes } = require('./writes');
 
 // The numbers that the addon gives them.
 const DURABILITIES = { memory: 1, buffered: 2, sync: 3 };
@@ -30,6 +31,7 @@ class ForrestLevel extends AbstractLevel {
   #isInMemory;
   #store = null;
   #isReadOnly = false;
+  #writes = new Writes((bytes, durability) => binding.write(this.#store, bytes, durability));
 
   constructor(location, options) {
     if (typeof location !== 'string' || location === '') {
@@ -93,6 +95,7 @@ class ForrestLevel extends AbstractLevel {
   }
 
   async _close() {
+    this.#writes.flush();
     if (!this.#isInMemory) await binding.close(this.#store);
   }
 
@@ -120,11 +123,11 @@ class ForrestLevel extends AbstractLevel {
   }
 
   _put(key, value, options) {
-    return binding.put(this.#store, key, value, this.#changing(options));
+    return this.#writes.put(key, value, this.#changing(options));
   }
 
   _del(key, options) {
-    return binding.del(this.#store, key, this.#changing(options));
+    return this.#writes.del(key, this.#changing(options));
   }
 
   async _batch(operations, options) {
@@ -134,11 +137,11 @@ class ForrestLevel extends AbstractLevel {
       if (type === 'put') packer.set(key, value);
       else packer.delete(key);
     }
-    await binding.write(this.#store, packer.bytes, durability);
+    await this.#writes.batch(packer.bytes, durability);
   }
 
   _chainedBatch() {
-    const write = (bytes, options) => binding.write(this.#store, bytes, this.#changing(options));
+    const write = (bytes, options) => this.#writes.batch(bytes, this.#changing(options));
     return new ForrestChainedBatch(this, write);
   }
 
@@ -146,6 +149,7 @@ class ForrestLevel extends AbstractLevel {
     const durability = this.#changing(options);
     const { lower, upper, flags } = boundsOf(options);
     const limit = options.limit > 0 ? options.limit : 0;
+    this.#writes.flush();
     return binding.clear(this.#store, this.#state(options), lower, upper, flags, limit, durability);
   }
 
@@ -210,6 +214,7 @@ class ForrestLevel extends AbstractLevel {
     if (this.status !== 'open') {
       throw new ModuleError(`Database is not open: cannot call ${name}()`, { code: 'LEVEL_DATABASE_NOT_OPEN' });
     }
+    this.#writes.flush();
     return run();
   }
 

@@ -9,6 +9,7 @@ const fs = require('node:fs');
 const path = require('node:path');
 const { test } = require('node:test');
 const { ForrestLevel } = require('..');
+const { Writes } = require('../writes');
 const { place } = require('./common');
 
 const code = (expected) => (error) => {
@@ -174,7 +175,7 @@ test('the native functions refuse what is not theirs', () => {
     binding.closeSnapshot(state);
     await binding.close(store);
     assert.throws(() => binding.close(store), code('LEVEL_DATABASE_NOT_OPEN'));
-    assert.throws(() => binding.put(store, 'a', 'b', 0), code('LEVEL_DATABASE_NOT_OPEN'));
+    assert.throws(() => binding.write(store, Buffer.alloc(0), 0), code('LEVEL_DATABASE_NOT_OPEN'));
     await memory.close();
   });
 });
@@ -311,6 +312,52 @@ test('a buffer that is kept keeps at most its page, and none changes another', a
   assert.deepEqual(entries[1][1], Buffer.alloc(200, 1));
   assert.deepEqual(await db.get(Buffer.from([0, 0])), Buffer.alloc(200, 0));
   await db.close();
+});
+
+test('changes of one moment are written together', async () => {
+  const written = [];
+  const writes = new Writes(async (bytes, durability) => written.push([bytes.length, durability]));
+  const sets = (count, durability) => Array.from({ length: count }, () => writes.put('key', 'value', durability));
+  await Promise.all([...sets(3, 0), writes.del('key', 0), ...sets(1, 3), writes.put('key', 'v'.repeat(2000), 3), ...sets(2, 3)]);
+  // Each has 9 bytes before its key.
+  assert.deepEqual(written.splice(0), [[3 * 17 + 12, 0], [17, 3], [2012, 3], [2 * 17, 3]]);
+  await Promise.all(sets(2500, 0));
+  assert.deepEqual(written.splice(0).map(([bytes]) => bytes / 17), [1000, 1000, 500]);
+  for (const change of sets(2, 0)) await change;
+  assert.deepEqual(written.splice(0), [[2 * 17, 0]]);
+});
+
+test('changes that are not awaited keep their order', async (t) => {
+  const db = new ForrestLevel(place(t));
+  await db.open();
+  const changes = [];
+  for (let i = 0; i < 200; i++) changes.push(db.put(`key ${i}`, 'first'), db.put(`key ${i}`, String(i)));
+  changes.push(db.del('key 7'));
+  await Promise.all(changes);
+  assert.equal(await db.get('key 7'), undefined);
+  for (let i = 0; i < 200; i++) if (i !== 7) assert.equal(await db.get(`key ${i}`), String(i));
+  // close() waits for them.
+  const last = db.put('last', '1');
+  await db.close();
+  await last;
+  await db.open();
+  assert.equal(await db.get('last'), '1');
+  await db.close();
+});
+
+test('a change that is refused fails alone', async (t) => {
+  const db = new ForrestLevel(place(t));
+  await db.open();
+  const large = 'x'.repeat(70_000);
+  const results = await Promise.allSettled([db.put('a', '1'), db.put(large, ''), db.put('b', '2'), db.del(large), db.put('c', 'y'.repeat(5000))]);
+  assert.deepEqual(results.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled', 'rejected', 'fulfilled']);
+  assert.deepEqual(await db.getMany(['a', 'b']), ['1', '2']);
+  assert.equal((await db.get('c')).length, 5000);
+  // Each of a group fails when the store cannot write it.
+  const closed = db.close();
+  const late = await Promise.allSettled([db.put('d', '1'), db.put('e', '2')]);
+  assert.deepEqual(late.map(({ status }) => status), ['rejected', 'rejected']);
+  await closed;
 });
 
 test('a change takes its bytes when it is called', async (t) => {

@@ -37,6 +37,7 @@ const FILES: &[&str] = &[
     "iterator.js",
     "package.json",
     "packing.js",
+    "writes.js",
 ];
 /// Tests that are programs, with their arguments.
 const TESTS: &[&[&str]] = &[

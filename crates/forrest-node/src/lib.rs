@@ -42,8 +42,6 @@ static METHODS: &[Method] = &[
     Method { name: c"getMany", run: get_many },
     Method { name: c"has", run: has },
     Method { name: c"hasMany", run: has_many },
-    Method { name: c"put", run: put },
-    Method { name: c"del", run: del },
     Method { name: c"write", run: write },
     Method { name: c"clear", run: clear },
     Method { name: c"iterate", run: iterate },
@@ -226,41 +224,11 @@ fn has_many<'e>(call: &Call<'e>) -> Returned<'e> {
     })
 }
 
-/// `put(store, key, value, durability)`
-fn put<'e>(call: &Call<'e>) -> Returned<'e> {
-    let key = call.argument(1).bytes("the key")?;
-    let value = call.argument(2).bytes("the value")?;
-    written(call, 3, move || {
-        let mut batch = WriteBatch::new();
-        batch.set(key, value);
-        Ok(batch)
-    })
-}
-
-/// `del(store, key, durability)`
-fn del<'e>(call: &Call<'e>) -> Returned<'e> {
-    let key = call.argument(1).bytes("the key")?;
-    written(call, 2, move || {
-        let mut batch = WriteBatch::new();
-        batch.delete(key);
-        Ok(batch)
-    })
-}
-
-/// `write(store, changes, durability)`
+/// `write(store, changes, durability)`: the changes of `changes.rs`, all of them or none.
 fn write<'e>(call: &Call<'e>) -> Returned<'e> {
     let bytes = call.argument(1).bytes("the changes")?;
-    written(call, 2, move || changes::batch(&bytes))
-}
-
-/// Writes a batch, which is made on the other thread, at the durability of the argument `durable`.
-fn written<'e>(
-    call: &Call<'e>,
-    durable: usize,
-    batch: impl FnOnce() -> Result<WriteBatch, Failure> + Send + 'static,
-) -> Returned<'e> {
-    let options = WriteOptions::new().durability(durability(call.argument(durable))?);
-    on_db(call, move |db| Ok(db.write_with(batch()?, &options)?))
+    let options = WriteOptions::new().durability(durability(call.argument(2))?);
+    on_db(call, move |db| Ok(db.write_with(changes::batch(&bytes)?, &options)?))
 }
 
 /// `clear(store, snapshot, lower, upper, flags, limit, durability)`. Flags as for `bounds`, and 4 backward. Limit 0 is

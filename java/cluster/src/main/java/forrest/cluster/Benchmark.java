@@ -78,14 +78,18 @@ final class Benchmark {
             order[i] = order[j];
             order[j] = i;
         }
-        Map<String, Object> settings = Map.of("bootstrap.servers", address, "linger.ms", "20", "batch.size", "262144");
         byte[] value = new byte[VALUE_BYTES];
-        try (var producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
+        try (var producer = producer(address)) {
             for (int number : order) {
                 random.nextBytes(value);
                 producer.send(new ProducerRecord<>(INPUT, key(number), value.clone()));
             }
         }
+    }
+
+    static KafkaProducer<byte[], byte[]> producer(String address) {
+        Map<String, Object> settings = Map.of("bootstrap.servers", address, "linger.ms", "20", "batch.size", "262144");
+        return new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
     }
 
     static byte[] key(int number) {

@@ -7,13 +7,22 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.IntUnaryOperator;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.common.utils.Bytes;
@@ -22,6 +31,7 @@ import org.apache.kafka.streams.StoreQueryParameters;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.processor.StateRestoreListener;
 import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
@@ -41,6 +51,9 @@ final class BenchmarkRun {
     /** Keys with a prefix of this length are a hundred. */
     private static final int PREFIX_BYTES = Benchmark.KEY_BYTES - 2;
     private static final int STORES = 10;
+    /** What is written beside the queries: records a second, in portions. */
+    private static final int UPDATES = 20_000;
+    private static final int PORTIONS = 100;
 
     private final String subject;
     private final String brokers;
@@ -64,6 +77,11 @@ final class BenchmarkRun {
         this.records = records;
         // A changelog of its own.
         application = subject + "-" + ProcessHandle.current().pid();
+    }
+
+    /** The topic of what is written beside the queries. */
+    private String updates() {
+        return "updates-" + application;
     }
 
     private boolean isDiscarding() {
@@ -113,13 +131,20 @@ final class BenchmarkRun {
 
     /** Runs the application: a table of the input topic, in the store. */
     private void running(Runnable each, StateRestoreListener restored, Use use) throws Exception {
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", brokers))) {
+            NewTopic topic = new NewTopic(updates(), 1, (short) 1);
+            admin.createTopics(List.of(topic)).all().get();
+        } catch (ExecutionException e) {
+            if (!(e.getCause() instanceof TopicExistsException)) {
+                throw e;
+            }
+        }
         StreamsBuilder builder = new StreamsBuilder();
-        builder.table(
-                        Benchmark.INPUT,
-                        Materialized.<byte[], byte[]>as(supplier(STORE))
-                                .withKeySerde(Serdes.ByteArray())
-                                .withValueSerde(Serdes.ByteArray())
-                                .withCachingDisabled())
+        builder.stream(List.of(Benchmark.INPUT, updates()), Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
+                .toTable(Materialized.<byte[], byte[]>as(supplier(STORE))
+                        .withKeySerde(Serdes.ByteArray())
+                        .withValueSerde(Serdes.ByteArray())
+                        .withCachingDisabled())
                 .toStream()
                 .foreach((key, value) -> each.run());
         try (KafkaStreams streams = new KafkaStreams(builder.build(), settings())) {
@@ -140,7 +165,7 @@ final class BenchmarkRun {
         }
     }
 
-    /** From the first record on, with reading what was there before and writing the changelog. Then queries. */
+    /** From the first record on, with reading what was there before and writing the changelog. Then queries beside writes. */
     private void put() throws Exception {
         AtomicLong first = new AtomicLong();
         AtomicLong count = new AtomicLong();
@@ -151,12 +176,15 @@ final class BenchmarkRun {
                 done.countDown();
             }
         };
-        running(each, new Restored(new AtomicLong(), new CountDownLatch(1)), streams -> {
+        running(each, new Restored(), streams -> {
             await(done);
             result("put, records/s", records / seconds(first.get()));
             ReadOnlyKeyValueStore<byte[], byte[]> store = streams.store(StoreQueryParameters.fromNameAndType(
                     STORE, QueryableStoreTypes.<byte[], byte[]>keyValueStore()));
-            query(store);
+            try (Updates updates = new Updates()) {
+                query(store);
+                updates.checkRate();
+            }
         });
     }
 
@@ -164,49 +192,98 @@ final class BenchmarkRun {
         return (System.nanoTime() - since) / 1e9;
     }
 
-    private interface Query {
-        KeyValueIterator<byte[], byte[]> at(int number);
+    /** Writes pairs of the store again, at a steady rate, until it is closed. */
+    private final class Updates implements AutoCloseable {
+        private final AtomicLong written = new AtomicLong();
+        private final long start = System.nanoTime();
+        private final Thread thread = new Thread(this::run);
+        private volatile boolean isClosed;
+
+        Updates() {
+            thread.start();
+        }
+
+        private void run() {
+            Random random = new Random(5);
+            byte[] value = new byte[Benchmark.VALUE_BYTES];
+            try (var producer = Benchmark.producer(brokers)) {
+                for (int portion = 1; !isClosed; portion++) {
+                    for (int i = 0; i < UPDATES / PORTIONS; i++) {
+                        random.nextBytes(value);
+                        byte[] key = Benchmark.key(random.nextInt(records));
+                        producer.send(new ProducerRecord<>(updates(), key, value.clone()));
+                        written.incrementAndGet();
+                    }
+                    LockSupport.parkNanos(start + portion * (1_000_000_000L / PORTIONS) - System.nanoTime());
+                }
+            }
+        }
+
+        /** Fails if it was too slow, as its load would be another than that of the other stores. */
+        void checkRate() {
+            double rate = written.get() / seconds(start);
+            if (rate < 0.9 * UPDATES) {
+                throw new IllegalStateException("only " + (long) rate + " records/s were written beside the queries");
+            }
+        }
+
+        @Override
+        public void close() {
+            isClosed = true;
+            try {
+                thread.join();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }
     }
 
     private void query(ReadOnlyKeyValueStore<byte[], byte[]> store) {
-        Random random = new Random(2);
-        long start = System.nanoTime();
-        for (int i = 0; i < QUERIES; i++) {
-            boolean isFound = store.get(Benchmark.key(random.nextInt(records))) != null;
-            if (isFound == isDiscarding()) {
-                throw new IllegalStateException("a key is not found");
+        // The first calls run before the machine's code is compiled.
+        for (boolean isMeasured : List.of(false, true)) {
+            latencies("get", isMeasured, QUERIES, number -> store.get(Benchmark.key(number)) == null ? 0 : 1, 1);
+            if (isDiscarding()) {
+                continue;
             }
+            latencies("range of 100", isMeasured, QUERIES / 4, number -> {
+                int from = Math.min(number, records - RANGE);
+                return counted(store.range(Benchmark.key(from), Benchmark.key(from + RANGE - 1)));
+            }, RANGE);
+            // Text, so that the prefix's serializer keeps the bytes.
+            latencies("prefix of 100", isMeasured, QUERIES / 4, number -> counted(store.prefixScan(
+                    new String(Benchmark.key(number), 0, PREFIX_BYTES, StandardCharsets.US_ASCII),
+                    new StringSerializer())), RANGE);
         }
-        result("get, queries/s", QUERIES / seconds(start));
-        queries("range of 100, queries/s", number -> {
-            int from = Math.min(number, records - RANGE);
-            return store.range(Benchmark.key(from), Benchmark.key(from + RANGE - 1));
-        });
-        // Text, so that the prefix's serializer keeps the bytes.
-        queries("prefix of 100, queries/s", number -> store.prefixScan(
-                new String(Benchmark.key(number), 0, PREFIX_BYTES, StandardCharsets.US_ASCII),
-                new StringSerializer()));
     }
 
-    private void queries(String name, Query query) {
-        if (isDiscarding()) {
-            return;
-        }
-        Random random = new Random(3);
-        long start = System.nanoTime();
-        for (int i = 0; i < QUERIES / 10; i++) {
-            int found = 0;
-            try (var range = query.at(random.nextInt(records))) {
-                while (range.hasNext()) {
-                    range.next();
-                    found++;
-                }
+    private static int counted(KeyValueIterator<byte[], byte[]> range) {
+        int found = 0;
+        try (range) {
+            while (range.hasNext()) {
+                range.next();
+                found++;
             }
-            if (found != RANGE) {
+        }
+        return found;
+    }
+
+    private void latencies(String name, boolean isMeasured, int queries, IntUnaryOperator query, int expected) {
+        Random random = new Random(3);
+        long[] times = new long[queries];
+        for (int i = 0; i < queries; i++) {
+            int number = random.nextInt(records);
+            long start = System.nanoTime();
+            int found = query.applyAsInt(number);
+            times[i] = System.nanoTime() - start;
+            if (found != (isDiscarding() ? 0 : expected)) {
                 throw new IllegalStateException(name + ": " + found + " pairs");
             }
         }
-        result(name, QUERIES / 10 / seconds(start));
+        if (isMeasured) {
+            Arrays.sort(times);
+            result(name + ", p50, us", times[queries / 2] / 1e3);
+            result(name + ", p99, us", times[queries / 100 * 99] / 1e3);
+        }
     }
 
     /** Opens what the application left, and closes it. */
@@ -230,7 +307,11 @@ final class BenchmarkRun {
         return store;
     }
 
-    private record Restored(AtomicLong start, CountDownLatch done) implements StateRestoreListener {
+    private record Restored(AtomicLong start, AtomicLong records, CountDownLatch done) implements StateRestoreListener {
+        Restored() {
+            this(new AtomicLong(), new AtomicLong(), new CountDownLatch(1));
+        }
+
         @Override
         public void onRestoreStart(TopicPartition partition, String store, long from, long to) {
             start.set(System.nanoTime());
@@ -241,16 +322,17 @@ final class BenchmarkRun {
 
         @Override
         public void onRestoreEnd(TopicPartition partition, String store, long total) {
+            records.set(total);
             done.countDown();
         }
     }
 
-    /** From the changelog, which is the input topic's copy. */
+    /** From the changelog, which has all that was written. */
     private void restore() throws Exception {
-        Restored restored = new Restored(new AtomicLong(), new CountDownLatch(1));
+        Restored restored = new Restored();
         running(() -> {}, restored, streams -> {
             await(restored.done);
-            result("restore, records/s", records / seconds(restored.start.get()));
+            result("restore, records/s", restored.records.get() / seconds(restored.start.get()));
         });
     }
 
