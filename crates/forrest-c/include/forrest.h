@@ -64,6 +64,11 @@
 #define FORREST_CONFLICT 4
 
 /**
+ * The value of a key is not known without waiting for a device; `forrest_get` reads it. Not an error.
+ */
+#define FORREST_NOT_CACHED 5
+
+/**
  * A read, a write or another system call failed. The call changed nothing.
  */
 #define FORREST_IO -1
@@ -1213,6 +1218,23 @@ int32_t forrest_close(forrest_db *db);
  * - `value` is null or writable.
  */
 int32_t forrest_get(const forrest_db *db, const void *key, size_t key_bytes, forrest_value **value);
+
+/**
+ * Reads the value of a key as `forrest_get` does, if that takes no wait for a device, nor for a thread that waits for
+ * one: for threads that must not block, such as those of an event loop.
+ *
+ * `FORREST_NOT_CACHED` if it would have to wait; then call `forrest_get` in another thread. On disk a value that stays
+ * in a log is not cached, and right after opening every key of a table may not be. In memory and in the kernel every
+ * key is cached. Otherwise returns what `forrest_get` returns.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes.
+ * - `value` is null or writable.
+ */
+int32_t forrest_get_cached(const forrest_db *db,
+                           const void *key,
+                           size_t key_bytes,
+                           forrest_value **value);
 
 /**
  * Reads the value of a key into newly allocated memory. Free it with `forrest_free`, even if the length of

@@ -335,6 +335,17 @@ public:
         return detail::owned(value);
     }
 
+    /**
+     * Reads the value of a key, or nothing, if that takes no wait for a device. Returns false if it would have to wait;
+     * then call get in another thread. For threads that must not block.
+     */
+    bool get_cached(std::string_view key, std::optional<Value> &value) const {
+        forrest_value *found;
+        const int32_t code = detail::check(forrest_get_cached(handle(), key.data(), key.size(), &found));
+        value = detail::owned(found);
+        return code != FORREST_NOT_CACHED;
+    }
+
     /** The values of many keys, in their order. It is faster than single reads, because their waits overlap. */
     std::vector<std::optional<Value>> multi_get(const std::vector<std::string_view> &keys) const {
         std::vector<const void *> starts;

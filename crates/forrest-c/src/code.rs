@@ -14,6 +14,8 @@ pub const FORREST_MISMATCH: i32 = 3;
 /// A value that a transaction has read has changed since. The transaction changed nothing; run it again. Not
 /// an error.
 pub const FORREST_CONFLICT: i32 = 4;
+/// The value of a key is not known without waiting for a device; `forrest_get` reads it. Not an error.
+pub const FORREST_NOT_CACHED: i32 = 5;
 /// A read, a write or another system call failed. The call changed nothing.
 pub const FORREST_IO: i32 = -1;
 /// Stored bytes are damaged; the message names file and offset. Restore the data from a copy.
@@ -82,6 +84,7 @@ pub(crate) fn words(code: i32) -> &'static CStr {
         FORREST_TOO_SMALL => c"buffer too small",
         FORREST_MISMATCH => c"value mismatch",
         FORREST_CONFLICT => c"conflict with other changes",
+        FORREST_NOT_CACHED => c"not cached",
         FORREST_IO => c"input/output",
         FORREST_CORRUPT => c"corrupt",
         FORREST_INVALID_ARGUMENT => c"invalid argument",

@@ -1,11 +1,11 @@
 //! Reads: three ways to get one key, many keys at once, counts, and scans.
 
 use crate::argument::{self, Place, key};
-use crate::code::{FORREST_NOT_FOUND, FORREST_OK, FORREST_TOO_SMALL};
+use crate::code::{FORREST_NOT_CACHED, FORREST_NOT_FOUND, FORREST_OK, FORREST_TOO_SMALL};
 use crate::db::Db;
 use crate::failure::{Failure, guard};
 use crate::value::{Value, answer, hand_over, hold, release};
-use forrest_rust::View;
+use forrest_rust::{Cached, View};
 use std::ffi::c_void;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
@@ -33,6 +33,35 @@ pub unsafe extern "C" fn forrest_get(
         let (value, key) =
             unsafe { (Place::of("value", value, ptr::null_mut())?, self::key(key, key_bytes)?) };
         answer(value, Db::of(db)?.view().get(key)?)
+    })
+}
+
+/// Reads the value of a key as `forrest_get` does, if that takes no wait for a device, nor for a thread that waits for
+/// one: for threads that must not block, such as those of an event loop.
+///
+/// `FORREST_NOT_CACHED` if it would have to wait; then call `forrest_get` in another thread. On disk a value that stays
+/// in a log is not cached, and right after opening every key of a table may not be. In memory and in the kernel every
+/// key is cached. Otherwise returns what `forrest_get` returns.
+///
+/// # Safety
+/// - `key` is null or has `key_bytes` readable bytes.
+/// - `value` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_get_cached(
+    db: *const Db,
+    key: *const c_void,
+    key_bytes: usize,
+    value: *mut *mut Value,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, and `value` is null or writable, as the
+        // Safety section demands.
+        let (value, key) =
+            unsafe { (Place::of("value", value, ptr::null_mut())?, self::key(key, key_bytes)?) };
+        match Db::of(db)?.view().get_cached(key)? {
+            Cached::Known(found) => answer(value, found),
+            Cached::Unknown => Ok(FORREST_NOT_CACHED),
+        }
     })
 }
 

@@ -4,6 +4,7 @@ use crate::argument::{Bytes, key_range};
 use crate::failure::Failure;
 use crate::range::Range;
 use crate::scope::{Part, Scope};
+use forrest::Cached;
 use pyo3::exceptions::{PyKeyError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -68,6 +69,20 @@ impl View {
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         Ok(self.find(py, &key)?.map(Bound::into_any).or(default))
+    }
+
+    /// Whether the value of a key is known without waiting for a device, and the value, or None.
+    #[pyo3(signature = (key, /))]
+    fn get_cached<'py>(
+        &self,
+        py: Python<'py>,
+        key: Bytes<'py>,
+    ) -> PyResult<(bool, Option<Bound<'py, PyBytes>>)> {
+        let key = key.get();
+        Ok(match self.view.at_once(py, |view| Ok(view.get_cached(key)?))? {
+            Cached::Known(value) => (true, value.map(|value| PyBytes::new(py, &value))),
+            Cached::Unknown => (false, None),
+        })
     }
 
     fn __contains__(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<bool> {

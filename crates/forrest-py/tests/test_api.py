@@ -149,6 +149,20 @@ def test_large_values_stay_in_the_log(tmp_path: Path) -> None:
         assert db[b"000099"] == value
 
 
+def test_what_is_cached_is_read_without_waiting(tmp_path: Path) -> None:
+    with forrest.open(tmp_path / "store") as db:
+        db[b"oak"] = b"Quercus"
+        assert db.get_cached(b"oak") == (True, b"Quercus") and db.get_cached(b"ash") == (True, None)
+        assert db.snapshot().get_cached(b"oak") == (True, b"Quercus")
+        db.flush()
+    with forrest.open(tmp_path / "store") as db:
+        assert db.get_cached(b"oak") == (False, None)
+        assert db.get(b"oak") == b"Quercus"
+        assert db.get_cached(b"oak") == (True, b"Quercus")
+        with pytest.raises(forrest.LimitError):
+            db.get_cached(bytes(70_000))
+
+
 def test_tables_are_compressed(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with forrest.open(path, compression="lz4", log_directory=None) as db:

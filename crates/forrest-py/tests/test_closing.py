@@ -39,6 +39,7 @@ def test_closing_takes_everything_along(db: forrest.Db, tmp_path: Path) -> None:
     for view in views:
         reading: list[Callable[[], object]] = [
             lambda: view.get(b"a"),
+            lambda: view.get_cached(b"a"),
             lambda: b"a" in view,
             lambda: len(view),
             lambda: bool(view),

@@ -14,7 +14,7 @@ static void versions_and_words(void) {
         FORREST_OK,       FORREST_NOT_FOUND, FORREST_TOO_SMALL,        FORREST_IO,
         FORREST_CORRUPT,  FORREST_LIMIT,     FORREST_INVALID_ARGUMENT, FORREST_OUT_OF_SPACE,
         FORREST_GONE,     FORREST_BUSY,     FORREST_STOPPED,   FORREST_UNSUPPORTED,      FORREST_INTERNAL,
-        FORREST_MISMATCH, FORREST_CONFLICT,
+        FORREST_MISMATCH, FORREST_CONFLICT, FORREST_NOT_CACHED,
     };
     const size_t count = sizeof CODES / sizeof CODES[0];
     for (size_t a = 0; a < count; a++) {

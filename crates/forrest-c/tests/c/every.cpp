@@ -329,6 +329,12 @@ class Db {
         check(forrest_get(get(), key.data(), key.size(), &value));
         return Value(value);
     }
+    // The value of a key that is in memory.
+    Value cached(string_view key) const {
+        forrest_value *value;
+        DEMAND(check(forrest_get_cached(get(), key.data(), key.size(), &value)) != FORREST_NOT_CACHED);
+        return Value(value);
+    }
     std::string text(string_view key) const {
         size_t bytes = 0;
         auto memory =
@@ -521,6 +527,7 @@ void all(const char *url) {
     db.set("oak", "Quercus robur");
     db.set("elm", "Ulmus glabra");
     DEMAND(*db.held("oak") == "Quercus robur" && !db.held("fir"));
+    DEMAND(*db.cached("oak") == "Quercus robur" && !db.cached("fir"));
     DEMAND(db.text("elm") == "Ulmus glabra" && db.buffered("oak") == "Quercus robur");
     DEMAND(db.contains("elm") && !db.contains("fir") && db.count("f") == 1);
     const auto many = db.many({"oak", "fir", "elm"});

@@ -172,6 +172,9 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     iter = JUNK;
     ANSWERS(no, forrest_get(wrong->db, T("key"), &value));
     CHECK(value == NULL);
+    value = JUNK;
+    ANSWERS(no, forrest_get_cached(wrong->db, T("key"), &value));
+    CHECK(value == NULL);
     length = 77;
     ANSWERS(no, forrest_get_alloc(wrong->db, T("key"), &memory, &length));
     CHECK(memory == NULL && length == 0);

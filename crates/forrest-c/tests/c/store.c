@@ -726,6 +726,40 @@ static uint64_t pairs_of(const char *path) {
 }
 
 /* The log of a closed store moves to another directory, and back. */
+/* What is in memory is read without waiting, and what is only in a table is not. */
+static void reading_what_is_cached(void) {
+    char directory[] = "/tmp/forrest-cached-XXXXXX";
+    CHECK(mkdtemp(directory) != NULL);
+    forrest_db *db;
+    forrest_value *value = JUNK;
+    ANSWERS(FORREST_OK, forrest_open(directory, &db));
+    ANSWERS(FORREST_OK, forrest_set(db, T("oak"), T("Quercus")));
+    ANSWERS(FORREST_NOT_FOUND, forrest_get_cached(db, T("ash"), &value));
+    CHECK(value == NULL);
+    ANSWERS(FORREST_OK, forrest_get_cached(db, T("oak"), &value));
+    const void *data;
+    size_t bytes;
+    ANSWERS(FORREST_OK, forrest_value_data(value, &data, &bytes));
+    CHECK(bytes == 7 && memcmp(data, "Quercus", 7) == 0);
+    forrest_value_release(value);
+    ANSWERS(FORREST_OK, forrest_flush(db));
+    ANSWERS(FORREST_OK, forrest_close(db));
+    ANSWERS(FORREST_OK, forrest_open(directory, &db));
+    ANSWERS(FORREST_NOT_CACHED, forrest_get_cached(db, T("oak"), &value));
+    CHECK(value == NULL);
+    ANSWERS(FORREST_OK, forrest_get(db, T("oak"), &value));
+    forrest_value_release(value);
+    ANSWERS(FORREST_OK, forrest_get_cached(db, T("oak"), &value));
+    forrest_value_release(value);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get_cached(db, NULL, 1, &value));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get_cached(db, T("oak"), NULL));
+    ANSWERS(FORREST_LIMIT, forrest_get_cached(db, "oak", SIZE_MAX, &value));
+    ANSWERS(FORREST_OK, forrest_close(db));
+    char command[sizeof directory + 16];
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    CHECK(system(command) == 0);
+}
+
 static void moving_the_log(void) {
     char directory[] = "/tmp/forrest-log-XXXXXX";
     CHECK(mkdtemp(directory) != NULL);
@@ -1025,6 +1059,7 @@ int main(int argc, char **argv) {
     encrypting();
     backing_up();
     salvaging();
+    reading_what_is_cached();
     moving_the_log();
     ANSWERS(FORREST_OK, forrest_close(db));
     puts("all is as it should be");

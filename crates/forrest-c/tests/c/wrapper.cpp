@@ -52,6 +52,8 @@ void changing(forrest::Db &db) {
     CHECK(!db.get("oak") && !db.contains("oak") && !db.erase("oak"));
     db.set("oak", "Quercus");
     auto first = db.get("oak");
+    std::optional<forrest::Value> cached;
+    CHECK(db.get_cached("oak", cached) && *cached == "Quercus" && db.get_cached("none", cached) && !cached);
     db.set("oak", "");
     CHECK(*first == "Quercus" && first->string() == "Quercus" && db.get("oak")->view().empty());
     forrest::Value moved = std::move(*first);
