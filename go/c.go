@@ -54,6 +54,16 @@ package forrest
 #cgo nocallback fgo_tx_add
 #cgo noescape fgo_ingest_put
 #cgo nocallback fgo_ingest_put
+#cgo noescape fgo_blob_begin
+#cgo nocallback fgo_blob_begin
+#cgo noescape fgo_blob_write
+#cgo nocallback fgo_blob_write
+#cgo noescape fgo_blob_open
+#cgo nocallback fgo_blob_open
+#cgo noescape fgo_blob_read
+#cgo nocallback fgo_blob_read
+#cgo noescape fgo_blob_delete
+#cgo nocallback fgo_blob_delete
 #cgo noescape fgo_compact_range
 #cgo nocallback fgo_compact_range
 #cgo noescape fgo_stats
@@ -436,6 +446,7 @@ func (h *handle) page(start, end []byte, flags int, pairs uint64, page []byte) (
 const (
 	pageReverse = C.FGO_REVERSE
 	pageKeys    = C.FGO_KEYS
+	pageBlobs   = C.FGO_BLOBS
 )
 
 func (h *handle) set(key, value []byte) error {
@@ -607,6 +618,40 @@ func (h *handle) ingestPut(key, value []byte) error {
 func (h *handle) ingestFinish() (uint64, error) {
 	result := C.fgo_ingest_finish(h.id)
 	return uint64(result.first), h.checked(result)
+}
+
+func (h *handle) newBlob(key []byte, pieceBytes uint32) (*handle, error) {
+	if err := h.usable(); err != nil {
+		return nil, err
+	}
+	return h.child(C.FGO_BLOB_WRITER, C.fgo_blob_begin(h.id, at(key), size(key), C.uint32_t(pieceBytes)))
+}
+
+func (h *handle) blobWrite(bytes []byte) error {
+	return h.checked(C.fgo_blob_write(h.id, at(bytes), size(bytes)))
+}
+
+func (h *handle) blobFinish() error { return h.checked(C.fgo_blob_finish(h.id)) }
+
+func (h *handle) openBlob(key []byte) (blob *handle, bytes uint64, err error) {
+	if err := h.usable(); err != nil {
+		return nil, 0, err
+	}
+	result := C.fgo_blob_open(h.id, at(key), size(key))
+	blob, err = h.child(C.FGO_BLOB, result)
+	return blob, uint64(result.second), err
+}
+
+func (h *handle) blobRead(offset uint64, to []byte) (int, error) {
+	result := C.fgo_blob_read(h.id, C.uint64_t(offset), at(to), size(to))
+	return int(result.first), h.checked(result)
+}
+
+func (h *handle) deleteBlob(key []byte) error {
+	if err := h.usable(); err != nil {
+		return err
+	}
+	return h.checked(C.fgo_blob_delete(h.id, at(key), size(key)))
 }
 
 func (h *handle) changes(since uint64, durability Durability) (*handle, error) {

@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -526,6 +529,81 @@ func TestStoresAreKept(t *testing.T) {
 	is(t, memory.Verify(), ErrUnsupported, "")
 	must(t, memory.Checkpoint(filepath.Join(t.TempDir(), "m")))
 	equal(t, LibraryVersion() != "", true)
+}
+
+func TestBlobs(t *testing.T) {
+	onHomes(t, nil, func(t *testing.T, db *DB) {
+		blobs, err := db.Keyspace("blobs")
+		must(t, err)
+		content := make([]byte, 300_000)
+		for i := range content {
+			content[i] = byte(i * 7 / 3)
+		}
+		write := func(key string, content []byte) {
+			writer, err := blobs.NewBlob(b(key), 4096)
+			must(t, err)
+			n, err := io.Copy(writer, iotest.OneByteReader(bytes.NewReader(content[:min(100, len(content))])))
+			must(t, err)
+			must(t, second(writer.Write(content[n:])))
+			if len(content) > 1000 {
+				is(t, second(blobs.OpenBlob(b(key))), ErrNotFound, "not found")
+			}
+			must(t, writer.Finish())
+			is(t, second(writer.Write(b("more"))), ErrClosed, "closed")
+			is(t, writer.Finish(), ErrClosed, "closed")
+			must(t, writer.Close())
+		}
+		write("long", content)
+		write("empty", nil)
+		blob, err := blobs.OpenBlob(b("long"))
+		must(t, err)
+		equal(t, blob.Size(), int64(len(content)))
+		must(t, iotest.TestReader(blob, content))
+		write("long", b("another"))
+		var wait sync.WaitGroup
+		for i := range 4 {
+			wait.Add(1)
+			go func() {
+				defer wait.Done()
+				part := make([]byte, 1000)
+				if n, err := blob.ReadAt(part, int64(i)*70_000); err != nil || !bytes.Equal(part[:n], content[i*70_000:][:1000]) {
+					t.Errorf("%d bytes are read beside others, and %v", n, err)
+				}
+			}()
+		}
+		wait.Wait()
+		equal(t, second(blob.ReadAt(make([]byte, 10), int64(len(content)-5))), io.EOF)
+		must(t, blob.Close())
+		must(t, blob.Close())
+		is(t, second(blob.ReadAt(make([]byte, 1), 0)), ErrClosed, "closed")
+
+		discarded, err := blobs.NewBlob(b("discarded"), 0)
+		must(t, err)
+		must(t, second(discarded.Write(content)))
+		must(t, discarded.Close())
+		for i := range 300 {
+			write(fmt.Sprintf("many %03d", i), make([]byte, i))
+		}
+		list := func(in Bounds) (found []string) {
+			for blob, err := range blobs.Blobs(context.Background(), in) {
+				must(t, err)
+				found = append(found, fmt.Sprintf("%s %d", blob.Key, blob.Bytes))
+			}
+			return found
+		}
+		equal(t, strings.Join(list(Bounds{End: b("many 002")}), ", "), "empty 0, long 7, many 000 0, many 001 1")
+		equal(t, len(list(Bounds{Prefix: b("many")})), 300)
+		equal(t, len(list(Bounds{Limit: 5})), 5)
+		for _, err := range blobs.Blobs(context.Background(), Bounds{Reverse: true}) {
+			is(t, err, ErrInvalidArgument, "ascending")
+		}
+		must(t, blobs.DeleteBlob(b("long")))
+		is(t, blobs.DeleteBlob(b("long")), ErrNotFound, "not found")
+
+		is(t, second(blobs.NewBlob(b("k"), 7)), ErrInvalidArgument, "")
+		must(t, db.Set(b("pair"), b("value")))
+		is(t, second(db.NewBlob(b("k"), 0)), ErrInvalidArgument, "")
+	})
 }
 
 func TestIngests(t *testing.T) {

@@ -3,6 +3,7 @@ package forrest
 import (
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -34,6 +35,9 @@ func misused(t *testing.T, db *DB, keyspace *Keyspace, snapshot *Snapshot) {
 		"GetMany":         second(db.GetMany(b("k"))),
 		"Has":             second(db.Has(b("k"))),
 		"Ingest":          second(db.Ingest()),
+		"NewBlob":         second(db.NewBlob(b("k"), 0)),
+		"OpenBlob":        second(db.OpenBlob(b("k"))),
+		"DeleteBlob":      db.DeleteBlob(b("k")),
 		"Keyspace":        second(db.Keyspace("k")),
 		"Keyspaces":       second(db.Keyspaces()),
 		"Merge":           db.Merge(b("k"), nil),
@@ -75,7 +79,7 @@ func misused(t *testing.T, db *DB, keyspace *Keyspace, snapshot *Snapshot) {
 			t.Errorf("%s: expected ErrClosed, got %v", name, err)
 		}
 	}
-	equal(t, len(calls), 45)
+	equal(t, len(calls), 48)
 	must(t, keyspace.Close())
 	must(t, snapshot.Close())
 	must(t, db.Close())
@@ -93,6 +97,16 @@ func TestMisuse(t *testing.T) {
 		must(t, err)
 		ingest, err := db.Ingest()
 		must(t, err)
+		blobs, err := db.Keyspace("blobs")
+		must(t, err)
+		writer, err := blobs.NewBlob(b("k"), 0)
+		must(t, err)
+		must(t, second(writer.Write(b("bytes"))))
+		must(t, writer.Finish())
+		blob, err := blobs.OpenBlob(b("k"))
+		must(t, err)
+		writer, err = blobs.NewBlob(b("k"), 0)
+		must(t, err)
 		cursor := db.Cursor(Bounds{})
 		equal(t, cursor.First(), true)
 		for _, err := range db.Range(context.Background(), Bounds{}) {
@@ -104,11 +118,19 @@ func TestMisuse(t *testing.T) {
 		is(t, cursor.Err(), ErrClosed, "closed")
 		misusedTx(t, tx)
 		is(t, ingest.Put(nil, nil), ErrClosed, "closed")
+		is(t, second(writer.Write(nil)), ErrClosed, "closed")
+		is(t, writer.Finish(), ErrClosed, "closed")
+		is(t, second(blob.Read(make([]byte, 1))), ErrClosed, "closed")
+		must(t, blob.Close())
+		must(t, writer.Close())
 		misused(t, db, keyspace, snapshot)
 	})
 	misused(t, &DB{}, &Keyspace{}, &Snapshot{})
 	misusedTx(t, &Tx{})
 	is(t, (&Ingest{}).Put(nil, nil), ErrClosed, "")
+	is(t, second((&BlobWriter{}).Write(nil)), ErrClosed, "")
+	is(t, second((&Blob{}).Read(make([]byte, 1))), io.EOF, "")
+	must(t, (&Blob{}).Close())
 	must(t, (*DB)(nil).Close())
 	equal(t, (&Cursor{}).First(), false)
 }

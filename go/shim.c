@@ -78,6 +78,8 @@ fgo_result fgo_close(int kind, uintptr_t handle) {
     case FGO_STORE: return result(forrest_close(DB(handle)));
     case FGO_TRANSACTION: return result(forrest_transaction_destroy(TX(handle)));
     case FGO_INGEST: return result(forrest_ingest_destroy((forrest_ingest *)handle));
+    case FGO_BLOB_WRITER: return result(forrest_blob_writer_destroy((forrest_blob_writer *)handle));
+    case FGO_BLOB: return result(forrest_blob_close((forrest_blob *)handle));
     default: return result(forrest_changes_destroy((forrest_changes *)handle));
     }
 }
@@ -232,6 +234,10 @@ static bool page_see(void *context, const void *key, size_t key_bytes, const voi
     return page_add(context, key, key_bytes, value, value_bytes);
 }
 
+static bool page_see_blob(void *context, const void *key, size_t key_bytes, uint64_t blob_bytes) {
+    return page_add(context, key, key_bytes, &blob_bytes, sizeof blob_bytes);
+}
+
 static int order(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
     size_t least = a_bytes < b_bytes ? a_bytes : b_bytes;
     int sign = least == 0 ? 0 : memcmp(a, b, least);
@@ -279,6 +285,8 @@ fgo_result fgo_page(uintptr_t db, int flags, const uint8_t *start, size_t start_
         end = NULL, end_bytes = 0;
     if (flags & FGO_KEYS)
         code = page_keys(&filled, db, flags, start, start_bytes, end, end_bytes);
+    else if (flags & FGO_BLOBS)
+        code = forrest_blob_list(DB(db), start, start_bytes, end, end_bytes, page_see_blob, &filled);
     else if (flags & FGO_REVERSE)
         code = forrest_scan_back(DB(db), start, start_bytes, end, end_bytes, page_see, &filled);
     else
@@ -525,6 +533,37 @@ fgo_result fgo_ingest_finish(uintptr_t ingest) {
     uint64_t pairs = 0;
     int32_t code = forrest_ingest_finish((forrest_ingest *)ingest, &pairs);
     return with(code, pairs);
+}
+
+fgo_result fgo_blob_begin(uintptr_t db, const uint8_t *key, size_t key_bytes, uint32_t piece_bytes) {
+    forrest_blob_writer *writer = NULL;
+    int32_t code = forrest_blob_begin(DB(db), key, key_bytes, piece_bytes, &writer);
+    return with(code, (uint64_t)(uintptr_t)writer);
+}
+
+fgo_result fgo_blob_write(uintptr_t writer, const uint8_t *bytes, size_t count) {
+    return result(forrest_blob_write((forrest_blob_writer *)writer, bytes, count));
+}
+
+fgo_result fgo_blob_finish(uintptr_t writer) { return result(forrest_blob_finish((forrest_blob_writer *)writer)); }
+
+fgo_result fgo_blob_open(uintptr_t db, const uint8_t *key, size_t key_bytes) {
+    forrest_blob *blob = NULL;
+    uint64_t bytes = 0;
+    int32_t code = forrest_blob_open(DB(db), key, key_bytes, &blob, &bytes);
+    fgo_result r = with(code, (uint64_t)(uintptr_t)blob);
+    r.second = bytes;
+    return r;
+}
+
+fgo_result fgo_blob_read(uintptr_t blob, uint64_t offset, uint8_t *buffer, size_t count) {
+    size_t read = 0;
+    int32_t code = forrest_blob_read((forrest_blob *)blob, offset, buffer, count, &read);
+    return with(code, read);
+}
+
+fgo_result fgo_blob_delete(uintptr_t db, const uint8_t *key, size_t key_bytes) {
+    return result(forrest_blob_delete(DB(db), key, key_bytes));
 }
 
 fgo_result fgo_changes_begin(uintptr_t db, uint64_t since, uint64_t durability) {

@@ -28,13 +28,15 @@ typedef struct {
 #define FGO_REVERSE 1
 #define FGO_KEYS 2
 #define FGO_HAS_END 4
+/* Keys of blobs, and their lengths in 8 bytes. */
+#define FGO_BLOBS 8
 
 /* The calls without arguments but the handle. */
 enum { FGO_CLEAR, FGO_SYNC, FGO_VERIFY, FGO_COMPACT, FGO_FLUSH, FGO_TRIM, FGO_SETTLE, FGO_RESUME, FGO_REFRESH,
        FGO_ROTATE_DATA_KEY, FGO_TX_COMMIT, FGO_TX_CHECK, FGO_TX_ROLLBACK };
 
 /* The kinds of handles. */
-enum { FGO_STORE, FGO_TRANSACTION, FGO_INGEST, FGO_CHANGES };
+enum { FGO_STORE, FGO_TRANSACTION, FGO_INGEST, FGO_CHANGES, FGO_BLOB_WRITER, FGO_BLOB };
 
 /* The changes of a batch, each a byte; see encode in batch.go. */
 enum { FGO_SET, FGO_DELETE, FGO_DELETE_RANGE, FGO_DELETE_FROM, FGO_ADD, FGO_CAS, FGO_ON };
@@ -85,6 +87,14 @@ fgo_result fgo_tx_commit_with(uintptr_t tx, uint64_t durability);
 fgo_result fgo_ingest_begin(uintptr_t db);
 fgo_result fgo_ingest_put(uintptr_t ingest, const uint8_t *key, size_t key_bytes, const uint8_t *value, size_t value_bytes);
 fgo_result fgo_ingest_finish(uintptr_t ingest);
+
+fgo_result fgo_blob_begin(uintptr_t db, const uint8_t *key, size_t key_bytes, uint32_t piece_bytes);
+fgo_result fgo_blob_write(uintptr_t writer, const uint8_t *bytes, size_t count);
+fgo_result fgo_blob_finish(uintptr_t writer);
+fgo_result fgo_blob_open(uintptr_t db, const uint8_t *key, size_t key_bytes);
+fgo_result fgo_blob_read(uintptr_t blob, uint64_t offset, uint8_t *buffer, size_t count);
+fgo_result fgo_blob_delete(uintptr_t db, const uint8_t *key, size_t key_bytes);
+
 
 fgo_result fgo_changes_begin(uintptr_t db, uint64_t since, uint64_t durability);
 fgo_result fgo_changes_next(uintptr_t changes, uint64_t wait_ms);
