@@ -2,12 +2,9 @@
 //! test at a time.
 #![expect(unsafe_code, reason = "a global allocator cannot be written without it")]
 
-use forrest_engine::{Durability, Keyspace as _, Op, Options, Store as _, View as _};
+use forrest::{Db, Durability};
 use forrest_testing::{number, sized};
-use remixdb::Store;
-use remixdb::disk::Real;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Counts the bytes in use, and their maximum.
@@ -60,30 +57,25 @@ const MIB: usize = 1 << 20;
 fn memory_of_a_range_delete_does_not_grow_with_the_range() {
     let keys: u64 = number("FORREST_RANGE_KEYS").unwrap_or(sized(400_000, 1_000_000));
     let memtable_bytes = number("FORREST_RANGE_MEMTABLE").unwrap_or(MIB);
-    let options = Options {
-        memtable_bytes,
-        cache_bytes: MIB,
-        durability: Some(Durability::Memory),
-        // Few bytes of index a key.
-        tags: false,
-        ..Options::default()
-    };
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let disk = Real::open(&directory.path().join("store"), &options).expect("it is there");
-    let store = Store::open(disk, &options).expect("it opens");
-    let space = store.keyspace("default").expect("it is there");
+    // Without tags an index has few bytes a key.
+    let builder = Db::builder()
+        .memtable_bytes(memtable_bytes)
+        .cache_bytes(MIB)
+        .durability(Durability::Memory)
+        .tags(false);
+    let db = builder.open(directory.path().join("store").to_str().expect("it is text")).expect("it opens");
     for number in 0..keys {
-        let key = format!("{number:016}");
-        space.apply(Op::Set { key: key.as_bytes(), value: &[7; 100] }).expect("it fits");
+        db.set(format!("{number:016}"), [7; 100]).expect("it fits");
     }
-    store.compact().expect("it merges");
+    db.compact().expect("it merges");
     let before = IN_USE.load(Relaxed);
     MOST.store(before, Relaxed);
-    space.apply(Op::DeleteRange { start: b"", end: None }).expect("all can be deleted");
+    db.delete_range(..).expect("all can be deleted");
     let more = MOST.load(Relaxed) - before;
     println!("{keys} keys: {} MiB more than before at most, {} MiB before", more / MIB, before / MIB);
-    let stats = store.stats().expect("it has figures");
+    let stats = db.stats().expect("it has figures");
     println!("memtables {} + {} MiB", stats.reserved_bytes / MIB as u64, stats.kept_bytes / MIB as u64);
-    assert_eq!(space.view().count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 0);
+    assert_eq!(db.count(..).expect("it reads"), 0);
     assert!(more < 4 * memtable_bytes + 24 * MIB, "{more} bytes");
 }
