@@ -165,7 +165,7 @@ const ENTRIES: &[SubjectEntry] = &[
         ..SubjectEntry::new("blart", Some("blart"))
     },
     SubjectEntry {
-        about: "trie of B+-trees, MassTree<u64>, keys as big-endian bytes",
+        about: "trie of B+-trees, MassTree<u64>, keys as big-endian bytes; one writer: 0.9.5 loses removals beside others",
         ordered: true,
         u64s: one!(U64, masstree::Map),
         // Found by this program: of a million paths, seven are inserted and not there afterwards; and a range

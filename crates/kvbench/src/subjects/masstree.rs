@@ -31,9 +31,8 @@ impl Subject<U64> for Map {
         self.reader()
     }
 
-    fn shared_writer(&self) -> Option<Session<'_>> {
-        Some(self.reader())
-    }
+    // No writer beside another: in one of 70 runs with 0.9.5 a key that one thread removed is still there after another
+    // thread's insertions.
 }
 
 impl Reader<U64> for Session<'_> {
