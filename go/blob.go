@@ -5,15 +5,11 @@ import (
 	"io"
 	"iter"
 	"runtime"
-	"sync"
 )
 
 // BlobWriter writes a blob: a value of any length, which is written and read in pieces. It is an [io.WriteCloser].
 // Goroutines that share one take turns.
-type BlobWriter struct {
-	mutex sync.Mutex
-	h     *handle
-}
+type BlobWriter struct{ exclusive }
 
 // NewBlob begins to write a blob, in pieces of pieceBytes: 1 KiB to 64 MiB, or 0 for 256 KiB. A keyspace has either pairs
 // or blobs; an empty one becomes a keyspace of blobs. Nobody sees the blob before [BlobWriter.Finish]. Close the writer.
@@ -23,20 +19,14 @@ func (w *writer) NewBlob(key []byte, pieceBytes uint32) (*BlobWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	blob := &BlobWriter{h: h}
+	blob := &BlobWriter{exclusive{h: h}}
 	closeWith(blob, h)
 	return blob, nil
 }
 
 // Write adds bytes. After an error the blob is discarded.
 func (b *BlobWriter) Write(bytes []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	defer runtime.KeepAlive(b)
-	if err := b.h.usable(); err != nil {
-		return 0, err
-	}
-	if err := b.h.blobWrite(bytes); err != nil {
+	if err := b.use(func(h *handle) error { return h.blobWrite(bytes) }); err != nil {
 		return 0, err
 	}
 	return len(bytes), nil
@@ -44,28 +34,14 @@ func (b *BlobWriter) Write(bytes []byte) (int, error) {
 
 // Finish makes the blob visible, whole, in place of the one that its key had. It is as durable then as a change of the
 // store. The writer is closed in each case.
-func (b *BlobWriter) Finish() error {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	defer runtime.KeepAlive(b)
-	if err := b.h.usable(); err != nil {
-		return err
-	}
-	err := b.h.blobFinish()
-	if closing := b.h.close(); err == nil {
-		err = closing
-	}
-	return err
-}
+func (b *BlobWriter) Finish() error { return b.end((*handle).blobFinish) }
 
 // Close discards a blob that was not made visible. After Finish it does nothing.
 func (b *BlobWriter) Close() error {
 	if b == nil {
 		return nil
 	}
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.h.close()
+	return b.close()
 }
 
 // Blob is a blob that is read, as it was when it was opened. It is an [io.ReadSeeker] and an [io.ReaderAt], and Size is
@@ -75,11 +51,8 @@ type Blob struct {
 	at *blobAt
 }
 
-// blobAt reads a blob. The library admits one call at a time.
-type blobAt struct {
-	mutex sync.Mutex
-	h     *handle
-}
+// blobAt reads a blob.
+type blobAt struct{ exclusive }
 
 // OpenBlob opens a blob, or returns [ErrNotFound]. The store keeps it until it is closed, also if its key gets another
 // one.
@@ -89,20 +62,17 @@ func (r *reader) OpenBlob(key []byte) (*Blob, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := &blobAt{h: h}
+	at := &blobAt{exclusive{h: h}}
 	closeWith(at, h)
 	return &Blob{*io.NewSectionReader(at, 0, int64(bytes)), at}, nil
 }
 
 // ReadAt implements [io.ReaderAt].
-func (b *blobAt) ReadAt(to []byte, offset int64) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	defer runtime.KeepAlive(b)
-	if err := b.h.usable(); err != nil {
-		return 0, err
-	}
-	n, err := b.h.blobRead(uint64(offset), to)
+func (b *blobAt) ReadAt(to []byte, offset int64) (n int, err error) {
+	err = b.use(func(h *handle) (err error) {
+		n, err = h.blobRead(uint64(offset), to)
+		return err
+	})
 	if err == nil && n < len(to) {
 		err = io.EOF
 	}
@@ -114,9 +84,7 @@ func (b *Blob) Close() error {
 	if b == nil || b.at == nil {
 		return nil
 	}
-	b.at.mutex.Lock()
-	defer b.at.mutex.Unlock()
-	return b.at.h.close()
+	return b.at.close()
 }
 
 // DeleteBlob removes a blob. [ErrNotFound] if there is none.
