@@ -93,7 +93,7 @@ impl<D: Disk> Drop for Opened<D> {
         }
         drop(self.beside.take());
         if let Some(worker) = self.worker.take() {
-            // Nothing has a limit any more but time.
+            // Closing is limited by time, not by the rate.
             self.core.rate.set(None);
             let _ = self.core.closes_by.set(Instant::now() + CLOSING_MOST);
             self.core.work.close();

@@ -114,8 +114,7 @@ impl<D: Disk> Core<D> {
         self.log().check()?;
         let begin = Instant::now();
         // If two memtables wait, writers are going to: a flush and a merge take turns then.
-        let has_time = self.is_full() || self.version().immutable.len() < 2;
-        let has_time = has_time && !self.work.is_closing();
+        let has_time = !self.work.is_closing() && (self.is_full() || self.version().immutable.len() < 2);
         if has_time && self.merge_deadest(&mut manifest, memtable.bytes() as u64)? {
             self.pace.note_merge(begin.elapsed());
             return Ok(true);
