@@ -19,6 +19,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+/// A directory of few files, for the keys of kind `strings`: each process gets the paths of all.
+const TREE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+
 fn kvbench(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kvbench")).args(arguments).output().expect("the program starts")
 }
@@ -79,7 +82,8 @@ fn every_record_of_the_project_is_what_the_schema_says() {
 fn a_quick_run_measures_every_subject_and_all_agree() {
     let path = scratch("quick.jsonl");
     let pairs = sized("1K", "2K");
-    let output = kvbench(&["memory", "--quick", "-n", pairs, "--json", path.to_str().unwrap()]);
+    let output =
+        kvbench(&["memory", "--quick", "-n", pairs, "--tree", TREE, "--json", path.to_str().unwrap()]);
     let (out, error) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{out}{error}");
     assert!(!out.contains("FAILED") && error.is_empty(), "{out}{error}");
@@ -238,7 +242,7 @@ fn variants_erase_and_grow_side_by_side() {
     let names = "forrest,forrest-portable,forrest-db,f14,f14-sse2,hashmap,dashmap,scc-hash,btreemap,indexset";
     let out = done(&words(
         "memory -n 1000 --only get,batch,scan,erase --pages auto --sweep 100..1K,100..200/3 --sweep-subjects f14,forrest-db",
-        &["--subjects", names, "--json", path.to_str().unwrap()],
+        &["--subjects", names, "--tree", TREE, "--json", path.to_str().unwrap()],
     ));
     let records = records(&path);
     let figures = records.iter().filter(|record| record["record"] == "figures");

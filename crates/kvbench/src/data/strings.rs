@@ -9,7 +9,7 @@
 //! Structures of [`Pointed`] keep what they are given where it lies in that set, if it is shown to them in place.
 
 use super::{Block, KeyForm, Kind, Permutation, Set, Source, ValueForm, fold_bytes, mix};
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -138,8 +138,12 @@ pub(crate) fn collect_paths(root: &Path, seed: u64) -> io::Result<Walk> {
     Ok(walk)
 }
 
-/// Hands the paths to another process.
+/// What a pipe of Linux holds.
+const PIPE_BYTES: usize = 64 << 10;
+
+/// Hands the paths to another process, as many at a time as a pipe holds.
 pub(crate) fn send_paths(walk: &Walk, to: &mut impl Write) -> io::Result<()> {
+    let mut to = BufWriter::with_capacity(PIPE_BYTES, to);
     to.write_all(&(walk.len() as u64).to_le_bytes())?;
     for at in 0..walk.len() {
         let path = walk.path(at);
@@ -149,8 +153,9 @@ pub(crate) fn send_paths(walk: &Walk, to: &mut impl Write) -> io::Result<()> {
     to.flush()
 }
 
-/// Takes the paths that [`send_paths`] sent.
+/// Takes the paths that [`send_paths`] sent, and nothing else follows.
 pub(crate) fn receive_paths(from: &mut impl Read) -> io::Result<Walk> {
+    let mut from = BufReader::with_capacity(PIPE_BYTES, from);
     let mut count = [0; 8];
     from.read_exact(&mut count)?;
     let mut walk = Walk::default();

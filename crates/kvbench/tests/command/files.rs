@@ -236,7 +236,8 @@ fn all_steps_are_right(path: &str) {
 #[test]
 fn a_right_structure_is_right_on_every_shape_of_made_keys() {
     let (_directory, [kvb]) = names(["x.kvb"]);
-    for shape in ["uuid", "words", "urls", "paths", "dense", "sparse", "clustered", "zipf"] {
+    let shapes = ["words", "dense", "zipf", "uuid", "urls", "paths", "sparse", "clustered"];
+    for shape in &shapes[..sized(3, 8)] {
         done(&["gen", &kvb, "--keys", shape, "-n", sized("500", "1K"), "--values", "none"]);
         all_steps_are_right(&kvb);
     }
