@@ -38,19 +38,19 @@ fn of_snapshot(store: &engine::Store, path: &Path) -> Result<()> {
         _ => error,
     })?;
     let unfinished = Unfinished::begin(path, None)?;
-    write(&snapshot, unfinished.disk()?)?;
+    write(&snapshot, &unfinished)?;
     unfinished.finish()
 }
 
 /// Writes all pairs of a snapshot to a new store, durably.
 #[cfg(any(feature = "memory", feature = "llds", feature = "simulated"))]
-fn write(snapshot: &engine::Snapshot, into: remixdb::disk::Real) -> Result<()> {
+fn write(snapshot: &engine::Snapshot, into: &remixdb::disk::Unfinished) -> Result<()> {
     use crate::view::View;
     use forrest_engine::{Durability, Keyspace as _, Op, Options, Snapshot as _, Store as _};
 
     let options =
         Options { durability: Some(Durability::Memory), cache_bytes: CACHE_BYTES, ..Options::default() };
-    let store = remixdb::Store::open(into, &options)?;
+    let store = remixdb::Store::new_in(into, &options)?;
     for name in snapshot.keyspaces() {
         let keyspace = store.keyspace(&name)?;
         for pair in View::new(snapshot.view(&name)).range(..) {

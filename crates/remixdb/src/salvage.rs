@@ -138,9 +138,10 @@ pub fn salvage(
 }
 
 /// The same for any disks. `to` is an empty one. `no_logs` says why the directory of the logs cannot be read, if so.
+/// (Sealed ones, as stores have: the engine is compiled for each type of disk.)
 pub(crate) fn copy<D: Disk>(
-    from: D,
-    to: D,
+    from: Sealed<D>,
+    to: Sealed<D>,
     no_logs: Option<Error>,
     see: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Salvaged> {

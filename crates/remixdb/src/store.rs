@@ -44,12 +44,15 @@ impl<D: Disk> Clone for Store<D> {
     }
 }
 
-impl<D: Disk> Store<D> {
+/// Only for disks that may be encrypted: the whole engine is compiled for each type of disk with which a store is
+/// opened, and a second type would double the size of every program. So does a second crate that opens one: programs
+/// call [`Store::at`], which is compiled here.
+impl<D: Disk> Store<Sealed<D>> {
     /// Opens the store on a disk, or creates one. A thread does the background work.
     ///
     /// # Errors
     /// `Corrupt` for a damaged store; `Io`; `OutOfSpace`; `Limit`.
-    pub fn open(disk: D, options: &Options) -> Result<Store<D>> {
+    pub fn open(disk: Sealed<D>, options: &Options) -> Result<Store<Sealed<D>>> {
         Handle::open(disk, options).map(Store)
     }
 
@@ -58,10 +61,12 @@ impl<D: Disk> Store<D> {
     /// # Errors
     /// As [`open`](Store::open).
     #[cfg(any(test, feature = "simulated"))]
-    pub fn open_unattended(disk: D, options: &Options) -> Result<Store<D>> {
+    pub fn open_unattended(disk: Sealed<D>, options: &Options) -> Result<Store<Sealed<D>>> {
         Handle::open_unattended(disk, options).map(Store)
     }
+}
 
+impl<D: Disk> Store<D> {
     /// Does a bounded piece of the background work, if there is any. True if there may be more.
     ///
     /// # Errors
@@ -81,6 +86,14 @@ impl Store<Sealed<Real>> {
         workers::check(options)?;
         options.compression.filter(|_| !options.read_only).map_or(Ok(()), compression::check)?;
         Store::open(Sealed::open(Real::open(path, options)?, options)?, options)
+    }
+
+    /// Creates a store in a directory that is there when it is finished.
+    ///
+    /// # Errors
+    /// As [`at`](Store::at).
+    pub fn new_in(directory: &Unfinished, options: &Options) -> Result<Store<Sealed<Real>>> {
+        Store::open(Sealed::open(directory.disk()?, options)?, options)
     }
 
     /// Writes a copy of the store, as it is at one moment of this call, to a new directory at `path`.
@@ -320,8 +333,8 @@ impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
     }
 }
 
-impl<D: Disk> Handle<D> {
-    pub(crate) fn open(disk: D, options: &Options) -> Result<Handle<D>> {
+impl<D: Disk> Handle<Sealed<D>> {
+    pub(crate) fn open(disk: Sealed<D>, options: &Options) -> Result<Handle<Sealed<D>>> {
         let core = Arc::new(recover::open(disk, options, Workers::new)?);
         core.work.start();
         core.set_rate(options.background_bytes_per_second);
@@ -340,7 +353,7 @@ impl<D: Disk> Handle<D> {
 
     /// Without a thread: [`Core::step`] does the work, in as many pieces as otherwise, one after the other.
     #[cfg(any(test, feature = "simulated"))]
-    pub(crate) fn open_unattended(disk: D, options: &Options) -> Result<Handle<D>> {
+    pub(crate) fn open_unattended(disk: Sealed<D>, options: &Options) -> Result<Handle<Sealed<D>>> {
         let core = recover::open(disk, options, |options| Ok(Workers::alone(options)))?;
         core.set_rate(options.background_bytes_per_second);
         let handle = Handle::new(Arc::new(core), None);

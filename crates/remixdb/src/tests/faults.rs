@@ -476,7 +476,7 @@ fn any_work_may_find_no_memory() {
     for Work { name, options, prepare, work } in all_work() {
         for refuses in Refuses::ALL {
             // Most of the later places are one place of the code, reached again.
-            for at in (0..sized(16, 24)).chain((48..).step_by(sized(97, 61))) {
+            for at in (0..sized(8, 24)).chain((48..).step_by(sized(211, 61))) {
                 let what = format!("{name}, {refuses:?} refuses memory from {at} on");
                 let disk = Simulated::new();
                 let world = World::open(&disk, &options).expect("it opens");

@@ -7,21 +7,20 @@ use super::crash;
 use super::damage;
 use super::faults::{FAILURES, failing_io};
 use super::world::{
-    World, beginning, expiring, follow, ingest_steps, options, options_of, seeds, steps, wide_steps,
-    with_large,
+    World, beginning, expiring, follow, ingest_steps, options, options_of, salvaged_to, seeds, steps,
+    wide_steps, with_large,
 };
 use super::{beside, conformance, resume};
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
 use crate::disk::{Disk, Kind, Name, Real, Sealed};
-use crate::salvage;
 use forrest_base::random::Random;
 use forrest_engine::{
     Compression, Durability, ErrorKind, Filter, Op, Options, Pieces, Snapshot as _, Verdict, View as _,
 };
 use forrest_testing::sized;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 /// The numbers of the logs that a store keeps for values.
 fn kept(world: &World) -> BTreeSet<u64> {
@@ -434,7 +433,7 @@ fn a_damaged_log_fails_the_reads_of_its_values() {
         }
         drop((view, store));
         let to = Simulated::new();
-        let salvaged = salvage::copy(from, to.clone(), None, &mut |_| ControlFlow::Continue(())).unwrap();
+        let salvaged = salvaged_to(from, &to).unwrap();
         let lost = if is_missing { 3 } else { u64::from(how == "cut") };
         assert_eq!(salvaged.pairs, 10 - lost, "{how}: {:?}", salvaged.lost);
     }
@@ -590,7 +589,7 @@ fn an_undamaged_store_is_salvaged_whole() {
     store.verify().expect("all is right");
     drop(store);
     let to = Simulated::new();
-    let salvaged = salvage::copy(disk, to.clone(), None, &mut |_| ControlFlow::Continue(())).unwrap();
+    let salvaged = salvaged_to(disk, &to).unwrap();
     assert_eq!((salvaged.pairs, salvaged.lost), (20, Vec::new()));
     let store = Handle::open_unattended(Sealed::plain(to), &sizes(4 << 10)).expect("it opens");
     for key in 0..20 {

@@ -2,15 +2,14 @@
 
 use super::crash::crash_everywhere;
 use super::faults::{FAILURES, failing_io_of};
-use super::world::{Disk, World, beginning, follow, options, options_of, packed_steps, seeds};
+use super::world::{Disk, World, beginning, follow, options, options_of, packed_steps, salvaged_to, seeds};
 use crate::core::Handle;
 use crate::disk::simulated::{Fault, Simulated, Times};
 use crate::disk::{Kind, Name, Sealed};
 use crate::recover;
-use crate::salvage;
 use forrest_engine::{Compression, Durability, ErrorKind, Op, Options, Result, View as _};
 use forrest_testing::sized;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 /// The versions of the tables on a disk.
 fn versions(disk: &Simulated) -> Vec<u8> {
@@ -317,7 +316,7 @@ fn copies_keep_the_choice() {
     drop(store);
     let salvaged = Simulated::new();
     let mut files = disk.files();
-    let report = salvage::copy(disk, salvaged.clone(), None, &mut |_| ControlFlow::Continue(())).unwrap();
+    let report = salvaged_to(disk, &salvaged).unwrap();
     assert!(report.lost.is_empty() && report.pairs == 2);
     for disk in [&copy, &salvaged] {
         let World { store } = World::open(disk, &plain).unwrap();
@@ -335,7 +334,7 @@ fn copies_keep_the_choice() {
     assert_eq!(versions, [[2, 2], [1, 2]]);
     files.iter_mut().filter(|(name, _)| name.kind == Kind::Table).for_each(|(_, bytes)| bytes[20] ^= 1);
     let damaged = Simulated::from_files(files);
-    let report = salvage::copy(damaged, Simulated::new(), None, &mut |_| ControlFlow::Continue(())).unwrap();
+    let report = salvaged_to(damaged, &Simulated::new()).unwrap();
     assert_eq!((report.lost.len(), report.pairs), (2, 0));
 }
 

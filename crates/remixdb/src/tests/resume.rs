@@ -1,15 +1,14 @@
 //! A store that a failure has stopped goes on without being opened again.
 
 use super::faults::{FAILURES, survives};
-use super::world::{Content, Step, World, beginning, follow, options, seeds, steps};
+use super::world::{Content, Step, World, beginning, follow, options, salvaged_to, seeds, steps};
 use crate::core::Handle;
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
 use crate::disk::{Kind, Name, Sealed};
 use crate::partition::LOOK;
-use crate::salvage;
 use forrest_engine::{Durability, ErrorKind, Op, Options, View as _};
 use forrest_testing::sized;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -163,7 +162,7 @@ pub(super) fn cuts_without_header(step: usize) -> u32 {
                 survives(&disk, &options, &states, &what);
                 for after in disk.crash_states(1, 0) {
                     let to = Simulated::new();
-                    let salvaged = salvage::copy(after, to.clone(), None, &mut |_| ControlFlow::Continue(()));
+                    let salvaged = salvaged_to(after, &to);
                     let lost = salvaged.unwrap_or_else(|error| panic!("{what}: {error}")).lost;
                     assert!(lost.is_empty(), "{what}: {lost:?}");
                     survives(&to, &options, &states, &what);

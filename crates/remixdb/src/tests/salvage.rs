@@ -1,11 +1,11 @@
 //! Salvage: of a store with any damage, everything outside of the reported ranges is exactly what it was, and what is
 //! inside is something that once was there, or nothing.
 
-use super::world::{Content, Pairs, World, options};
+use super::world::{Content, Pairs, World, options, salvaged_to};
 use crate::disk::simulated::{Failure, Fault, Simulated, Times};
-use crate::disk::{self, Kind, Name};
+use crate::disk::{self, Kind, Name, Sealed};
 use crate::salvage::{Loss, Salvaged, copy};
-use forrest_engine::{Durability, Error, ErrorKind, MAX_KEY_BYTES, Op, Options, Result};
+use forrest_engine::{Durability, ErrorKind, MAX_KEY_BYTES, Op, Options, Result};
 use forrest_testing::sized;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow, RangeBounds};
@@ -100,7 +100,7 @@ fn store() -> Old {
 fn salvaged(from: &Simulated) -> Result<(Simulated, Salvaged)> {
     let to = Simulated::new();
     let before = from.files();
-    let salvaged = copy(from.clone(), to.clone(), None, &mut |_| ControlFlow::Continue(()))?;
+    let salvaged = salvaged_to(from.clone(), &to)?;
     assert!(from.files() == before, "the old store was written to");
     Ok((to, salvaged))
 }
@@ -406,20 +406,20 @@ fn a_salvage_may_fail_and_be_given_up() {
     let from = || Simulated::from_files(old.files.clone());
     let to = Simulated::new();
     let mut calls = 0;
-    let ended = copy(from(), to, None, &mut |progress| {
+    let ended = copy(Sealed::plain(from()), Sealed::plain(to), None, &mut |progress| {
         assert!(progress.done <= progress.whole * 2);
         calls += 1;
         if calls == 10 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     assert_eq!(ended.unwrap_err().kind(), ErrorKind::Busy);
     let full = Simulated::with_capacity(4_000);
-    let ended: Result<Salvaged, Error> = copy(from(), full, None, &mut |_| ControlFlow::Continue(()));
+    let ended = salvaged_to(from(), &full);
     assert_eq!(ended.unwrap_err().kind(), ErrorKind::OutOfSpace);
     // A device that cannot read a place for ever has damage there.
     for at in (0..60).step_by(7) {
         let from = from();
         from.fail(Fault { at, times: Times::Once, kind: Failure::Eio });
-        let _either = copy(from, Simulated::new(), None, &mut |_| ControlFlow::Continue(()));
+        let _either = salvaged_to(from, &Simulated::new());
     }
 }
 

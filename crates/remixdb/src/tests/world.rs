@@ -3,11 +3,13 @@
 //! The work is a list of steps, made from a seed. A map goes through the same steps as the store. Its state
 //! after each step is kept, so that any later content of the store can be searched among them.
 
+use crate::backup::Progress;
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::Sealed;
 use crate::disk::simulated::Simulated;
 use crate::ingest::Ingest;
+use crate::salvage::{self, Salvaged};
 use forrest_base::random::Random;
 use forrest_engine::options::LARGE_VALUES_LEAST;
 use forrest_engine::{
@@ -18,7 +20,7 @@ use forrest_index::Direction;
 use forrest_testing::{number, sized};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::ops::{Bound, Range};
+use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -336,6 +338,12 @@ pub(super) fn sealed(disk: &Simulated, options: &Options) -> Result<Disk> {
 /// The same for any directory.
 pub(super) fn on(disk: &Simulated) -> Result<Disk> {
     sealed(disk, &options(Durability::Sync))
+}
+
+/// Salvages a disk that has no key to an empty one.
+pub(super) fn salvaged_to(from: Simulated, to: &Simulated) -> Result<Salvaged> {
+    let see = &mut |_: Progress| ControlFlow::Continue(());
+    salvage::copy(Sealed::plain(from), Sealed::plain(to.clone()), None, see)
 }
 
 /// A store in use.
