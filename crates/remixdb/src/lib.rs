@@ -106,7 +106,7 @@ mod write;
 
 #[cfg(all(test, feature = "loom"))]
 mod models;
-#[cfg(test)]
+#[cfg(all(test, not(forrest_parts)))]
 mod tests;
 
 #[cfg(feature = "encryption")]
