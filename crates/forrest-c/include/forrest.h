@@ -1689,6 +1689,31 @@ int32_t forrest_batch_compare_and_swap(forrest_batch *batch,
                                        size_t desired_bytes);
 
 /**
+ * Adds the condition that the range from `start` up to, but without, `end` has exactly these `count` pairs, in
+ * ascending order. A null `end` is no end. Such conditions stand before all changes of the batch; otherwise
+ * `forrest_write` fails with `FORREST_INVALID_ARGUMENT`. They are compared with the store as it is before the
+ * batch, in time proportional to `count`, while other threads wait to write. On a mismatch nothing of the batch
+ * is applied: `forrest_write` fails with `FORREST_CONDITION_FAILED`, and `forrest_try_write` returns
+ * `FORREST_MISMATCH`, with the first key that differs in place of the value. `FORREST_LIMIT` if a key or value is
+ * too long for any store.
+ *
+ * # Safety
+ * - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
+ * - `keys`, `keys_bytes`, `values` and `values_bytes` are each null or have `count` elements. Each key and value is
+ *   null or has the number of readable bytes in its element of `keys_bytes` or `values_bytes`.
+ */
+int32_t forrest_batch_compare_range(forrest_batch *batch,
+                                    const void *start,
+                                    size_t start_bytes,
+                                    const void *end,
+                                    size_t end_bytes,
+                                    const void *const *keys,
+                                    const size_t *keys_bytes,
+                                    const void *const *values,
+                                    const size_t *values_bytes,
+                                    size_t count);
+
+/**
  * The number of changes in a batch, and the total length of their keys and values.
  *
  * # Safety

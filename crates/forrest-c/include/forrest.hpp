@@ -618,6 +618,26 @@ public:
                                                      to.bytes));
         return *this;
     }
+    /**
+     * The condition that the range from start up to, but without, end has exactly these pairs, in ascending order. Such
+     * conditions stand before all changes; if one fails, nothing of the batch is applied.
+     */
+    Batch &compare_range(std::string_view start, std::optional<std::string_view> end,
+                         const std::vector<std::pair<std::string_view, std::string_view>> &pairs) {
+        const detail::Maybe until(end);
+        std::vector<const void *> keys, values;
+        std::vector<std::size_t> keys_bytes, values_bytes;
+        for (const auto &[key, value] : pairs) {
+            keys.push_back(key.data());
+            keys_bytes.push_back(key.size());
+            values.push_back(value.data());
+            values_bytes.push_back(value.size());
+        }
+        detail::check(forrest_batch_compare_range(handle(), start.data(), start.size(), until.data, until.bytes,
+                                                  keys.data(), keys_bytes.data(), values.data(), values_bytes.data(),
+                                                  pairs.size()));
+        return *this;
+    }
 
     /** The number of changes. */
     std::size_t size() const {

@@ -110,6 +110,34 @@ pub(crate) unsafe fn bytes<'a>(
     Ok(unsafe { std::slice::from_raw_parts(start.cast(), length) })
 }
 
+/// An array of `count` keys or values from C, each read by `read`.
+///
+/// # Safety
+/// - `starts` and `lengths` are each null or have `count` elements, and each element and its length meet the
+///   requirements of `read`.
+pub(crate) unsafe fn many<T>(
+    read: unsafe fn(*const c_void, usize) -> Result<T, Failure>,
+    starts: *const *const c_void,
+    lengths: *const usize,
+    count: usize,
+) -> Result<Vec<T>, Failure> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if starts.is_null() || lengths.is_null() {
+        return Err(Failure::invalid("an array of keys or values, or of their lengths, is null"));
+    }
+    if count > isize::MAX as usize / size_of::<usize>() {
+        return Err(Failure::limit("array", count, isize::MAX as usize / size_of::<usize>()));
+    }
+    // SAFETY: both are not null, and `count` elements are no longer than a slice may be; both checked above. So they
+    // have `count` elements, as the Safety section demands.
+    let (starts, lengths) =
+        unsafe { (std::slice::from_raw_parts(starts, count), std::slice::from_raw_parts(lengths, count)) };
+    // SAFETY: each element and its length meet the requirements of `read`, as the Safety section demands.
+    starts.iter().zip(lengths).map(|(start, length)| unsafe { read(*start, *length) }).collect()
+}
+
 /// A place for a result. INVARIANT: the pointer is aligned and writable.
 #[derive(Debug)]
 pub(crate) struct Place<T>(*mut T);

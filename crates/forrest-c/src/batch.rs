@@ -10,6 +10,7 @@ use crate::value::{Value, hold};
 use forrest_rust::{Expires, Keyspace, Op, WriteBatch, WriteOptions, Written};
 use std::borrow::Cow;
 use std::ffi::c_void;
+use std::ops::Bound;
 use std::ptr;
 
 /// Changes that are applied at one instant. Only one thread at a time may use a batch.
@@ -176,6 +177,49 @@ pub unsafe extern "C" fn forrest_batch_compare_and_swap(
             )
         };
         push(batch, Op::CompareAndSwap { key, expected, new })
+    })
+}
+
+/// Adds the condition that the range from `start` up to, but without, `end` has exactly these `count` pairs, in
+/// ascending order. A null `end` is no end. Such conditions stand before all changes of the batch; otherwise
+/// `forrest_write` fails with `FORREST_INVALID_ARGUMENT`. They are compared with the store as it is before the
+/// batch, in time proportional to `count`, while other threads wait to write. On a mismatch nothing of the batch
+/// is applied: `forrest_write` fails with `FORREST_CONDITION_FAILED`, and `forrest_try_write` returns
+/// `FORREST_MISMATCH`, with the first key that differs in place of the value. `FORREST_LIMIT` if a key or value is
+/// too long for any store.
+///
+/// # Safety
+/// - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
+/// - `keys`, `keys_bytes`, `values` and `values_bytes` are each null or have `count` elements. Each key and value is
+///   null or has the number of readable bytes in its element of `keys_bytes` or `values_bytes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_batch_compare_range(
+    batch: *mut Batch,
+    start: *const c_void,
+    start_bytes: usize,
+    end: *const c_void,
+    end_bytes: usize,
+    keys: *const *const c_void,
+    keys_bytes: *const usize,
+    values: *const *const c_void,
+    values_bytes: *const usize,
+    count: usize,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, and each array is
+        // null or has `count` elements that are null or have as many readable bytes as their lengths say, as the
+        // Safety section demands.
+        let (start, end, keys, values) = unsafe {
+            (
+                key(start, start_bytes)?,
+                argument::end(end, end_bytes)?,
+                argument::many(key, keys, keys_bytes, count)?,
+                argument::many(value, values, values_bytes, count)?,
+            )
+        };
+        let range = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
+        let op = Op::compare_range(range, keys.into_iter().zip(values));
+        push(batch, op.map(|bytes: &Vec<u8>| &bytes[..]))
     })
 }
 

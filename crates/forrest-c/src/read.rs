@@ -310,34 +310,6 @@ pub unsafe extern "C" fn forrest_approximate(
     })
 }
 
-/// Arrays of `count` keys from C, read by `read`.
-///
-/// # Safety
-/// - `keys` and `keys_bytes` are each null or have `count` elements, and each key and its length meet the
-///   requirements of `read`.
-unsafe fn many<T>(
-    read: unsafe fn(*const c_void, usize) -> Result<T, Failure>,
-    keys: *const *const c_void,
-    keys_bytes: *const usize,
-    count: usize,
-) -> Result<Vec<T>, Failure> {
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    if keys.is_null() || keys_bytes.is_null() {
-        return Err(Failure::invalid("an array of keys, or of their lengths, is null"));
-    }
-    if count > isize::MAX as usize / size_of::<usize>() {
-        return Err(Failure::limit("keys", count, isize::MAX as usize / size_of::<usize>()));
-    }
-    // SAFETY: both are not null, and `count` elements are no longer than a slice may be; both checked above. So they
-    // have `count` elements, as the Safety section demands.
-    let (keys, keys_bytes) =
-        unsafe { (std::slice::from_raw_parts(keys, count), std::slice::from_raw_parts(keys_bytes, count)) };
-    // SAFETY: each key and its length meet the requirements of `read`, as the Safety section demands.
-    keys.iter().zip(keys_bytes).map(|(key, bytes)| unsafe { read(*key, *bytes) }).collect()
-}
-
 /// The function that `forrest_multi_scan` calls with each pair, and with the number of its range. It returns true to
 /// continue, false to end the scan. It must meet the requirements of `forrest_see`.
 pub type SeeIn = Option<
@@ -383,7 +355,10 @@ pub unsafe extern "C" fn forrest_multi_scan(
         // SAFETY: the arrays are null or have `count` elements, each of which is null or has as many readable bytes as
         // its length says, as the Safety section demands.
         let (starts, ends) = unsafe {
-            (many(key, starts, starts_bytes, count)?, many(argument::end, ends, ends_bytes, count)?)
+            (
+                argument::many(key, starts, starts_bytes, count)?,
+                argument::many(argument::end, ends, ends_bytes, count)?,
+            )
         };
         let ranges = starts.into_iter().zip(ends);
         let ranges: Vec<_> = ranges.map(|(start, end)| (Bound::Included(start), before(end))).collect();
@@ -427,7 +402,7 @@ pub unsafe extern "C" fn forrest_prefixes_exist(
         }
         // SAFETY: the arrays are null or have `count` elements, each of which is null or has as many readable bytes as
         // its length says, as the Safety section demands.
-        let prefixes = unsafe { many(key, prefixes, prefixes_bytes, count) };
+        let prefixes = unsafe { argument::many(key, prefixes, prefixes_bytes, count) };
         // A count beyond the limit writes nothing.
         if count <= isize::MAX as usize / size_of::<usize>() {
             // SAFETY: `exist` is not null, checked above, or `count` is 0. It has `count` writable elements.

@@ -139,6 +139,25 @@ impl Batch {
         })
     }
 
+    /// Adds the condition that a range has exactly these pairs, in ascending order; the range has the arguments of
+    /// range() of a keyspace. Such conditions stand before all changes of the batch. If one does not hold, nothing of
+    /// the batch is applied, and write() raises ConditionFailedError with the first key that differs.
+    #[pyo3(signature = (pairs, start=None, stop=None, *, prefix=None, keyspace=None))]
+    fn compare_range(
+        &self,
+        py: Python<'_>,
+        pairs: Vec<(Bytes<'_>, Bytes<'_>)>,
+        start: Option<Bytes<'_>>,
+        stop: Option<Bytes<'_>>,
+        prefix: Option<Bytes<'_>>,
+        keyspace: Option<&Keyspace>,
+    ) -> PyResult<()> {
+        let bounds = key_range(start, stop, prefix);
+        self.push(py, keyspace, |batch| {
+            batch.compare_range(bounds, pairs.iter().map(|(key, value)| (key.get(), value.get())));
+        })
+    }
+
     /// Adds a change that removes all keys of a range, with the arguments of range() of a keyspace.
     #[pyo3(signature = (start=None, stop=None, *, prefix=None, keyspace=None))]
     fn delete_range(

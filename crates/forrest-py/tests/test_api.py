@@ -513,6 +513,21 @@ def test_a_batch_that_fails_changes_nothing(db: forrest.Db) -> None:
         assert batch.try_write() is is_written and len(batch) == 0
         assert (b"visitors" in db) is is_written
     del db[b"visitors"]
+    batch = db.batch()
+    batch.compare_range([(b"door", b"locked")], b"d", b"e")
+    batch.compare_range([], prefix=b"seat ")
+    batch.set(b"seat 1", b"ada")
+    assert batch.try_write() and db[b"seat 1"] == b"ada"
+    with pytest.raises(forrest.ConditionFailedError) as mismatch:
+        with db.batch() as batch:
+            batch.compare_range([], prefix=b"seat ")
+            batch.set(b"seat 1", b"bob")
+    assert mismatch.value.op == 0 and mismatch.value.found == b"seat 1" and db[b"seat 1"] == b"ada"
+    with pytest.raises(forrest.InvalidArgumentError):
+        with db.batch() as batch:
+            batch.set(b"seat 2", b"bob")
+            batch.compare_range([(b"seat 1", b"ada")], prefix=b"seat ")
+    del db[b"seat 1"]
     with pytest.raises(forrest.InvalidArgumentError) as error:
         with db.batch() as batch:
             batch[b"name"] = b"not a counter"

@@ -104,6 +104,12 @@ class Batch {
                                              desired.data(), desired.size()));
         return *this;
     }
+    /* The condition that a range has no pairs. */
+    Batch &none(string_view start, string_view end) {
+        check(forrest_batch_compare_range(get(), start.data(), start.size(), end.data(), end.size(), nullptr, nullptr,
+                                          nullptr, nullptr, 0));
+        return *this;
+    }
     Batch &on(const forrest_db *db) {
         check(forrest_batch_on(get(), db));
         return *this;
@@ -540,12 +546,13 @@ void all(const char *url) {
     DEMAND(!db.swap("door", "open", "shut") && *db.held("door") == "shut");
 
     Batch batch;
-    batch.set("a", "1").set("b", "2").remove("b").add("visits", 1).swap("door", "shut", "open").remove_from("x");
-    DEMAND(batch.size().first == 6 && batch.size().second > 20);
+    batch.none("y", "z").set("a", "1").set("b", "2").remove("b").add("visits", 1).swap("door", "shut", "open");
+    batch.remove_from("x");
+    DEMAND(batch.size().first == 7 && batch.size().second > 20);
     db.write(batch);
     DEMAND(db.contains("a") && !db.contains("b") && *db.held("door") == "open");
-    DEMAND(forrest_write(db.get(), batch.get()) == FORREST_CONDITION_FAILED && forrest_error_op() == 4);
-    DEMAND(db.try_write(batch, FORREST_DURABILITY_MEMORY) == size_t(4) && db.add("visits", 0) == 3);
+    DEMAND(forrest_write(db.get(), batch.get()) == FORREST_CONDITION_FAILED && forrest_error_op() == 5);
+    DEMAND(db.try_write(batch, FORREST_DURABILITY_MEMORY) == size_t(5) && db.add("visits", 0) == 3);
     batch.clear();
 
     Transaction transaction(db.get());

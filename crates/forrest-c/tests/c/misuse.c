@@ -232,6 +232,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_batch_delete_range(wrong->batch, T("a"), T("z")));
     ANSWERS(no, forrest_batch_add(wrong->batch, T("key"), 1));
     ANSWERS(no, forrest_batch_compare_and_swap(wrong->batch, T("a"), T("b"), T("c")));
+    ANSWERS(no, forrest_batch_compare_range(wrong->batch, T("a"), T("b"), NULL, NULL, NULL, NULL, 0));
     ANSWERS(no, forrest_batch_on(wrong->batch, db));
     ANSWERS(no, forrest_batch_size(wrong->batch, &length, &length));
     ANSWERS(no, forrest_batch_clear(wrong->batch));

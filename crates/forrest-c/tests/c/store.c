@@ -359,6 +359,30 @@ static void batches_of_all_kinds(forrest_db *db) {
     CHECK(changes == 3 && is_value(found, "2"));
     CHECK(has(db, T("n"), T("\0\0\0\0\0\0\0\1")) && has(db, T("e"), T("5")));
 
+    /* The pairs of a range, compared before all changes. */
+    const void *pairs[] = {"b", "e", "2", "5"};
+    const size_t ones[] = {1, 1};
+    ANSWERS(FORREST_OK, forrest_batch_clear(batch));
+    ANSWERS(FORREST_OK, forrest_batch_compare_range(batch, T("b"), T("f"), pairs, ones, pairs + 2, ones, 2));
+    ANSWERS(FORREST_OK, forrest_batch_compare_range(batch, T("f"), T("g"), NULL, NULL, NULL, NULL, 0));
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, T("ee"), T("6")));
+    ANSWERS(FORREST_OK, forrest_write(db, batch));
+    CHECK(has(db, T("ee"), T("6")));
+    size_t differs = 77;
+    forrest_value *other;
+    ANSWERS(FORREST_MISMATCH, forrest_try_write(db, batch, FORREST_DURABILITY_DEFAULT, &differs, &other));
+    const void *key;
+    size_t key_bytes;
+    ANSWERS(FORREST_OK, forrest_value_data(other, &key, &key_bytes));
+    CHECK(differs == 0 && key_bytes == 2 && memcmp(key, "ee", 2) == 0);
+    forrest_value_release(other);
+    ANSWERS(FORREST_CONDITION_FAILED, forrest_write(db, batch));
+    ANSWERS(FORREST_OK, forrest_delete(db, T("ee")));
+    ANSWERS(FORREST_OK, forrest_batch_clear(batch));
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, T("ee"), T("6")));
+    ANSWERS(FORREST_OK, forrest_batch_compare_range(batch, T("b"), NULL, 0, pairs, ones, pairs + 2, ones, 2));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write(db, batch)); /* it does not stand before all changes */
+
     ANSWERS(FORREST_OK, forrest_batch_clear(batch));
     ANSWERS(FORREST_OK, forrest_batch_set(batch, T("s"), T("survives")));
     ANSWERS(can & FORREST_CAN_SYNC ? FORREST_OK : FORREST_UNSUPPORTED,
@@ -393,6 +417,11 @@ static void batches_of_all_kinds(forrest_db *db) {
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_compare_and_swap(NULL, T("a"), T("b"), T("c")));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_compare_and_swap(batch, T("a"), NULL, 1, T("c")));
     ANSWERS(FORREST_LIMIT, forrest_batch_compare_and_swap(batch, T("a"), T("b"), "c", FORREST_ABSENT));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_compare_range(NULL, T("a"), T("b"), NULL, NULL, NULL, NULL, 0));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_compare_range(batch, NULL, 1, T("b"), NULL, NULL, NULL, NULL, 0));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_compare_range(batch, T("a"), T("b"), pairs, NULL, pairs, ones, 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_compare_range(batch, T("a"), T("b"), pairs, ones, NULL, ones, 1));
+    ANSWERS(FORREST_LIMIT, forrest_batch_compare_range(batch, T("a"), "b", FORREST_ABSENT, pairs, ones, pairs, ones, 1));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_size(NULL, &changes, &bytes));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_size(batch, NULL, &bytes));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_size(batch, &changes, NULL));

@@ -163,6 +163,13 @@ void together(forrest::Db &db) {
     CHECK(!written && written.change == 1 && *written.found == "1" && !db.contains("never"));
     CHECK(db.try_write(forrest::Batch().compare_and_swap("x", "1", std::nullopt)) && !db.contains("x"));
 
+    db.write(forrest::Batch().set("w1", "1").set("w2", "2"));
+    batch.clear();
+    batch.compare_range("w", "x", {{"w1", "1"}, {"w2", "2"}}).compare_range("w3", std::nullopt, {}).erase("w1");
+    CHECK(db.try_write(batch) && !db.contains("w1"));
+    written = db.try_write(batch);
+    CHECK(!written && written.change == 0 && *written.found == "w1" && db.erase("w2"));
+
     auto ingest = db.ingest();
     CHECK(ingest.put("u1", "1").put("u2", "2").finish() == 2 && *db.get("u2") == "2");
     CHECK(db.erase("u1") && db.erase("u2"));

@@ -270,6 +270,15 @@ class Batch:
         *,
         keyspace: Keyspace | None = None,
     ) -> None: ...
+    def compare_range(
+        self,
+        pairs: Sequence[tuple[Buffer, Buffer]],
+        start: Buffer | None = None,
+        stop: Buffer | None = None,
+        *,
+        prefix: Buffer | None = None,
+        keyspace: Keyspace | None = None,
+    ) -> None: ...
     def delete_range(
         self,
         start: Buffer | None = None,
