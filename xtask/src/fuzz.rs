@@ -58,6 +58,11 @@ const TARGETS: &[Target] = &[
         build: None,
     },
     Target {
+        name: "image",
+        does: "the input as an image of a Raft group: received, installed, sent again",
+        build: None,
+    },
+    Target {
         name: "llds",
         does: "the input as runs of operations, on the kernel home's engine with both indexes",
         build: Some(engine::build_fuzzer),
@@ -88,7 +93,8 @@ SECONDS is for each target, {SECONDS} if not given. A run begins with the inputs
 part of the repository, and those of former runs in fuzz/corpus/TARGET, which are not, and keeps there what
 reaches new code. It ends with an error at the first input that makes the target fail. That input is then in
 fuzz/artifacts/TARGET; copy it to fuzz/seeds/TARGET, where 'cargo test -p forrest-db kept_inputs' replays it,
-now and for ever; those of llds are replayed by 'cargo xtask engine'.
+now and for ever; those of image are replayed by 'cargo test -p forrest-raft kept_inputs', and those of
+llds by 'cargo xtask engine'.
 
 What is random comes from a seed, which is printed. A C++ compiler is needed, and clang for llds; apt-get fetches them
 where it may.
