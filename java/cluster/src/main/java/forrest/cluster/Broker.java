@@ -46,8 +46,10 @@ final class Broker {
                 "share.coordinator.state.topic.replication.factor=1",
                 "share.coordinator.state.topic.min.isr=1",
                 "group.initial.rebalance.delay.ms=0",
-                // After a kill its former self is forgotten soon.
-                "broker.session.timeout.ms=3000",
+                // The controller takes a broker that was killed for alive until this has passed. Until then it loads the
+                // offsets of groups as their old leader, and afterwards once more. In 4.3.1, if the first load has not
+                // ended by then, it counts as the second, and offsets that were committed are as they once were.
+                "broker.session.timeout.ms=9000",
                 "broker.heartbeat.interval.ms=500",
                 "log.cleaner.dedupe.buffer.size=16777216",
                 "")));

@@ -63,6 +63,9 @@ final class Instances {
                 // A killed instance is missed soon.
                 "session.timeout.ms=6000",
                 "heartbeat.interval.ms=1500",
+                // A broker that is killed soon after it came back may load a group twice and lose the timers of its
+                // members. The next rebalance then ends after this time, which is 5 minutes by default.
+                "max.poll.interval.ms=30000",
                 "probing.rebalance.interval.ms=60000"));
         arguments.addAll(settings);
         Program program = new Program("instance " + number, directory, Program.small(256), classpath, arguments);
