@@ -1,5 +1,7 @@
 //! The commands, by the type of key that they are for, and what they share.
 
+pub(crate) mod bitfield;
+pub(crate) mod bits;
 pub(crate) mod blocking;
 pub(crate) mod connection;
 pub(crate) mod debug;

@@ -1,6 +1,6 @@
-//! Strings, counters and bits.
+//! Strings and counters.
 
-use super::{Context, float, integer, is, natural, slice};
+use super::{Context, float, integer, is, slice};
 use crate::fault::{Done, Fault, NOT_INTEGER, SYNTAX, WRONG_TYPE};
 use crate::keys::{Kind, Record};
 use crate::number;
@@ -285,7 +285,7 @@ pub(crate) fn incrbyfloat(context: &mut Context, args: &[&[u8]]) -> Done {
 }
 
 /// Replaces the string of a key, which keeps its time to live.
-fn rewrite(context: &mut Context, key: &[u8], old: Option<&Record>, value: &[u8]) -> Done {
+pub(super) fn rewrite(context: &mut Context, key: &[u8], old: Option<&Record>, value: &[u8]) -> Done {
     context.set_string(key, old, value, old.map_or(0, |old| old.expires))
 }
 
@@ -331,70 +331,6 @@ pub(crate) fn getrange(context: &mut Context, args: &[&[u8]]) -> Done {
     let string = found.as_ref().map_or(&[][..], |found| found.string());
     let part = slice(start, stop, string.len() as u64);
     context.reply.bulk(&string[part.start as usize..part.end as usize]);
-    Ok(())
-}
-
-fn bit_offset(context: &Context, arg: &[u8]) -> Result<usize, Fault> {
-    let offset = natural(arg, "ERR bit offset is not an integer or out of range")?;
-    if offset / 8 >= context.string_bytes_max() {
-        return Err(Fault::new("ERR bit offset is not an integer or out of range"));
-    }
-    Ok(offset as usize)
-}
-
-pub(crate) fn setbit(context: &mut Context, args: &[&[u8]]) -> Done {
-    let offset = bit_offset(context, args[2])?;
-    let is_set = match args[3] {
-        b"0" => false,
-        b"1" => true,
-        _ => return Err(Fault::new("ERR bit is not an integer or out of range")),
-    };
-    let old = context.find_kind(args[1], Kind::String)?;
-    let mut value = old.as_ref().map_or(Vec::new(), |old| old.string().to_vec());
-    value.resize(value.len().max(offset / 8 + 1), 0);
-    let mask = 0x80 >> (offset % 8);
-    let was = value[offset / 8] & mask != 0;
-    if was != is_set || old.as_ref().is_none_or(|old| old.string().len() < value.len()) {
-        value[offset / 8] ^= if was == is_set { 0 } else { mask };
-        rewrite(context, args[1], old.as_ref().map(|old| &old.record), &value)?;
-    }
-    context.reply.bool(was);
-    Ok(())
-}
-
-pub(crate) fn getbit(context: &mut Context, args: &[&[u8]]) -> Done {
-    let offset = bit_offset(context, args[2])?;
-    let found = context.look(args[1], Kind::String)?;
-    let byte = found.as_ref().and_then(|found| found.string().get(offset / 8).copied()).unwrap_or(0);
-    context.reply.bool(byte & (0x80 >> (offset % 8)) != 0);
-    Ok(())
-}
-
-pub(crate) fn bitcount(context: &mut Context, args: &[&[u8]]) -> Done {
-    let found = context.look(args[1], Kind::String)?;
-    let string = found.as_ref().map_or(&[][..], |found| found.string());
-    let ones = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(byte.count_ones())).sum();
-    let count: u64 = match args.len() {
-        2 => ones(string),
-        4 | 5 => {
-            let (start, stop) = (integer(args[2])?, integer(args[3])?);
-            let by_bit = match args.get(4) {
-                None => false,
-                Some(unit) if is(unit, "BYTE") => false,
-                Some(unit) if is(unit, "BIT") => true,
-                Some(_) => return Err(SYNTAX),
-            };
-            if by_bit {
-                let bits = slice(start, stop, string.len() as u64 * 8);
-                bits.filter(|bit| string[(bit / 8) as usize] & (0x80 >> (bit % 8)) != 0).count() as u64
-            } else {
-                let bytes = slice(start, stop, string.len() as u64);
-                ones(&string[bytes.start as usize..bytes.end as usize])
-            }
-        }
-        _ => return Err(SYNTAX),
-    };
-    context.reply.count(count);
     Ok(())
 }
 

@@ -1,22 +1,7 @@
 //! Commands of every type, in both versions of the protocol, in memory and on disk.
 
-use crate::harness::{Running, encode, options};
+use crate::harness::{Running, encode, everywhere, options};
 use std::thread;
-
-/// Runs lines of `request => reply`.
-fn script(running: &Running, lines: &str) {
-    let mut client = running.client();
-    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let (request, expected) = line.split_once(" => ").unwrap_or_else(|| panic!("{line}"));
-        assert_eq!(client.call(request), expected, "{request}");
-    }
-}
-
-fn everywhere(lines: &str) {
-    script(&Running::in_memory(options()), lines);
-    let directory = tempfile::tempdir().unwrap();
-    script(&Running::on_disk(&directory.path().join("store"), options()), lines);
-}
 
 #[test]
 fn strings_and_counters() {

@@ -166,3 +166,19 @@ pub(crate) fn number(client: &mut Client<TcpStream>, name: &str) -> u64 {
     let (_, rest) = text.split_once(&format!("{name}:")).unwrap_or_else(|| panic!("no {name} in {text}"));
     rest.split(|letter: char| !letter.is_ascii_digit()).next().unwrap().parse().unwrap()
 }
+
+/// Runs lines of `request => reply`.
+pub(crate) fn script(running: &Running, lines: &str) {
+    let mut client = running.client();
+    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (request, expected) = line.split_once(" => ").unwrap_or_else(|| panic!("{line}"));
+        assert_eq!(client.call(request), expected, "{request}");
+    }
+}
+
+/// The same in memory and on disk.
+pub(crate) fn everywhere(lines: &str) {
+    script(&Running::in_memory(options()), lines);
+    let directory = tempfile::tempdir().unwrap();
+    script(&Running::on_disk(&directory.path().join("store"), options()), lines);
+}

@@ -3,6 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | harness.rs | the server, and a client |
+//! | bits.rs | bits of strings |
 //! | blocking.rs | commands that wait for a key |
 //! | commands.rs | commands of every type, in both versions of the protocol |
 //! | durability.rs | stores on disk: what survives, and one sync for many clients |
@@ -11,6 +12,7 @@
 //! | guide.rs | the guide's table of commands |
 #![forbid(unsafe_code)]
 
+mod bits;
 mod blocking;
 mod commands;
 mod durability;
