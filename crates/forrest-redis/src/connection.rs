@@ -3,7 +3,8 @@
 //! All requests that a client has sent are executed together, up to [`OUTPUT_AT_ONCE`] bytes of replies. Their replies
 //! go out when their changes are as durable as the server's setting says. While replies wait, nothing more is read
 //! from the client, so that a slow reader holds one such part and one reply at most. A connection that waits for its
-//! next request has no buffers: it reads into one that all connections share.
+//! next request has no buffers: it reads into one that all connections share. While a command waits for a key, further
+//! requests are received and kept, up to the limit of one request.
 
 use crate::client::{Client, Shared, Wait};
 use crate::durable::Syncs;
@@ -88,6 +89,8 @@ pub(crate) struct Connection<S> {
     parser: Parser,
     /// A part of a request, or requests after those whose replies are being sent.
     input: Vec<u8>,
+    /// Bytes of it that were executed, and are still to be removed.
+    done: usize,
     output: Vec<u8>,
     /// The number of the last change by this client.
     change: u64,
@@ -105,6 +108,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             client: Client::new(shared, is_known),
             parser: Parser::default(),
             input: Vec::new(),
+            done: 0,
             output: Vec::new(),
             change: 0,
             half_since: None,
@@ -168,7 +172,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Waits for the next part of a request.
     async fn receive_more(&mut self) -> io::Result<usize> {
         let since = *self.half_since.get_or_insert_with(Instant::now);
-        let arrived = Duration::from_secs((self.input.len() / BYTES_PER_SECOND) as u64);
+        let arrived = Duration::from_secs(((self.input.len() - self.done) / BYTES_PER_SECOND) as u64);
         self.set_timer(Some(since + self.hub.limits.half_request + arrived));
         self.input.reserve(INPUT_AT_ONCE);
         poll_fn(|cx| {
@@ -185,11 +189,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Executes the requests that are left.
     fn go_on(&mut self) -> Turn {
         let mut bytes = std::mem::take(&mut self.input);
-        let (turn, done) = self.process(&bytes);
-        if done == bytes.len() && bytes.capacity() > INPUT_AT_ONCE {
-            bytes = Vec::new();
-        } else {
-            bytes.drain(..done);
+        let (turn, done) = self.process(&bytes[self.done..]);
+        self.done += done;
+        let left = bytes.len() - self.done;
+        // No more bytes are moved than were executed: a client that waited may have sent many requests.
+        if left <= self.done {
+            bytes.drain(..std::mem::take(&mut self.done));
+            if left == 0 && bytes.capacity() > INPUT_AT_ONCE {
+                bytes = Vec::new();
+            }
+            bytes.shrink_to(2 * left.max(INPUT_AT_ONCE));
         }
         self.input = bytes;
         turn
@@ -241,42 +250,65 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         (turn, done)
     }
 
-    /// Returns when the command that waits has its reply. Further requests are received meanwhile, up to
-    /// [`INPUT_AT_ONCE`] bytes: they tell whether the client is still there.
+    /// Returns when the command that waits has its reply. Further requests are received meanwhile, because only that
+    /// shows whether the client is still there: the end of the stream comes after all that was sent. They have the
+    /// limit of a request, and count for the budget of all connections.
     async fn wait_for_key(&mut self) -> io::Result<Turn> {
         self.timer = None;
         let deadline = self.client.shared.wait.borrow().as_ref().and_then(|wait| wait.deadline);
         let mut end = deadline.map(|deadline| Box::pin(sleep_until(deadline.into())));
-        let is_there = poll_fn(|cx| {
+        let turn = poll_fn(|cx| {
             self.check(cx)?;
-            if self.client.shared.served.borrow().is_some() {
-                return Poll::Ready(Ok(true));
+            let is_served = self.client.shared.served.borrow().is_some();
+            if is_served || end.as_mut().is_some_and(|end| end.as_mut().poll(cx).is_ready()) {
+                return Poll::Ready(Ok(Turn::HasMore));
             }
-            if end.as_mut().is_some_and(|end| end.as_mut().poll(cx).is_ready()) {
-                return Poll::Ready(Ok(true));
-            }
-            while self.input.len() < INPUT_AT_ONCE {
-                match std::pin::pin!(self.stream.read_buf(&mut self.input)).poll(cx) {
-                    Poll::Pending => break,
+            loop {
+                match self.poll_receive_later(cx) {
+                    Poll::Pending => return self.pend(cx),
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                    Poll::Ready(Ok(0)) => return Poll::Ready(Ok(false)),
+                    Poll::Ready(Ok(0)) => return Poll::Ready(Ok(Turn::Ends)),
+                    Poll::Ready(Ok(_)) if self.input.len() - self.done > self.hub.limits.request_bytes => {
+                        return Poll::Ready(Ok(Turn::Refused));
+                    }
                     Poll::Ready(Ok(_)) => {}
                 }
             }
-            self.pend(cx)
         })
         .await?;
-        if !is_there {
-            return Ok(Turn::Ends);
+        // From here on nothing is served to it.
+        let wait = self.hub.server.borrow_mut().waiting.forget(&self.client.shared);
+        if turn == Turn::Refused {
+            let most = self.hub.limits.request_bytes;
+            let error =
+                format!("-ERR a client that waits has sent more than {most} bytes (--request-bytes)\r\n");
+            self.output.extend_from_slice(error.as_bytes());
+            (self.input, self.done) = (Vec::new(), 0);
         }
-        let shared = &self.client.shared;
-        let in_vain = || self.hub.server.borrow_mut().waiting.forget(shared).as_ref().map(Wait::unserved);
-        if let Some(served) = shared.served.take().or_else(in_vain) {
+        if turn != Turn::HasMore {
+            return Ok(turn);
+        }
+        if let Some(served) = self.client.shared.served.take().or(wait.as_ref().map(Wait::unserved)) {
             self.output.extend_from_slice(&served.reply);
             self.change = served.change;
         }
         note_active(&self.client);
         Ok(Turn::HasMore)
+    }
+
+    /// Receives what is executed later. Nothing is held for a client that sends nothing.
+    fn poll_receive_later(&mut self, cx: &mut Context) -> Poll<io::Result<usize>> {
+        let hub = self.hub.clone();
+        let mut bytes = hub.input.borrow_mut();
+        let mut buffer = ReadBuf::new(&mut bytes);
+        match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(())) => {
+                self.input.extend_from_slice(buffer.filled());
+                Poll::Ready(Ok(buffer.filled().len()))
+            }
+        }
     }
 
     /// Returns when what the client has changed is as durable as its replies say.

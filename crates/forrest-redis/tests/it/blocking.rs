@@ -1,8 +1,10 @@
 //! Commands that wait for a key: who is served, in which order, and when nobody is.
 
-use crate::harness::{Client, Running, encode, number, options};
+use crate::harness::{Client, PATIENCE, Running, encode, number, options};
+use forrest_redis::{Limits, Options};
 use std::collections::VecDeque;
 use std::net::TcpStream;
+use std::time::Instant;
 
 /// A client whose command waits.
 fn waiter(running: &Running, line: &str) -> Client<TcpStream> {
@@ -25,7 +27,9 @@ fn blocked(running: &Running) -> u64 {
 /// Returns when this number of clients waits.
 fn wait_until(running: &Running, clients: u64) {
     let mut client = running.client();
+    let begin = Instant::now();
     while number(&mut client, "blocked_clients") != clients {
+        assert!(begin.elapsed() < PATIENCE, "there are not {clients} clients that wait");
         std::thread::yield_now();
     }
 }
@@ -227,6 +231,78 @@ fn who_has_left_takes_nothing() {
         client.call("rpush q a");
         assert_eq!(client.call("lrange q 0 -1"), "[\"a\"]");
     });
+}
+
+/// A client that waits is read on, so that its end is noticed after any number of further requests. It was read up to
+/// 16 KiB only: then it stayed for ever, and took an element with it.
+#[test]
+fn who_has_left_is_noticed_after_many_requests() {
+    everywhere(|running| {
+        let mut client = running.client();
+        for bytes in [1 << 10, 20_000, 1 << 20, 16 << 20] {
+            let mut gone = waiter(running, "blpop q 0");
+            gone.send(&encode(&[b"set", b"left", &vec![b'x'; bytes]]));
+            drop(gone);
+            wait_until(running, 0);
+            assert_eq!(client.call("rpush q a"), ":1", "{bytes}");
+            assert_eq!(client.call("lpop q"), "\"a\"", "{bytes}");
+            assert_eq!(client.call("exists left"), ":0", "{bytes}");
+        }
+        while number(&mut client, "mem_clients_normal") > 100_000 {
+            std::thread::yield_now();
+        }
+    });
+}
+
+/// What a client sends while it waits has the limit of a request.
+#[test]
+fn a_client_that_waits_may_send_as_much_as_a_request() {
+    let limits = Limits { request_bytes: 100_000, ..Limits::default() };
+    let running = Running::in_memory(Options { limits, ..options() });
+    let mut client = running.client();
+    let request = encode(&[b"append", b"a", &[b'x'; 969]]);
+    assert_eq!(request.len(), 1000);
+    // Its last request is executed after the others, however many of them wait too.
+    let mut fits = waiter(&running, "blpop q 0");
+    (0..49).for_each(|_| fits.send(&request));
+    send(&mut fits, "blpop q 0");
+    (0..49).for_each(|_| fits.send(&request));
+    send(&mut fits, "strlen a");
+    for strings in [49, 98] {
+        wait_until(&running, 1);
+        client.call("rpush q b");
+        assert_eq!(fits.reply(), "[\"q\", \"b\"]");
+        (strings - 48..=strings).for_each(|number| assert_eq!(fits.reply(), format!(":{}", number * 969)));
+    }
+    assert_eq!(fits.reply(), format!(":{}", 98 * 969));
+
+    let mut ends = waiter(&running, "blpop q 0");
+    (0..100).for_each(|_| ends.send(&request));
+    assert_eq!(blocked(&running), 1);
+    ends.send(b"P");
+    let error = "-ERR a client that waits has sent more than 100000 bytes (--request-bytes)\r\n";
+    assert_eq!(ends.rest(), error);
+    assert_eq!(blocked(&running), 0);
+    assert_eq!(client.call("rpush q a"), ":1");
+    assert_eq!(client.call("lpop q"), "\"a\"");
+}
+
+/// The budget of all buffers holds for clients that wait as well.
+#[test]
+fn clients_that_wait_have_the_budget_of_all() {
+    let limits = Limits { buffers_bytes: 1 << 20, ..Limits::default() };
+    let running = Running::in_memory(Options { limits, ..options() });
+    let mut small = waiter(&running, "blpop q 0");
+    let mut large = waiter(&running, "blpop q 0");
+    small.send(&encode(&[b"set", b"a", &[b'x'; 100_000]]));
+    // The server may close it before all is sent.
+    let _ = std::io::Write::write_all(large.stream.get_mut(), &encode(&[b"set", b"b", &vec![b'x'; 8 << 20]]));
+    assert_eq!(large.rest(), "");
+    wait_until(&running, 1);
+    let mut client = running.client();
+    client.call("rpush q a");
+    assert_eq!([small.reply(), small.reply()], ["[\"q\", \"a\"]", "OK"]);
+    assert_eq!(number(&mut client, "evicted_clients"), 1);
 }
 
 /// The number of the client that waits.

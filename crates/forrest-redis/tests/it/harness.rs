@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot::{Sender, channel};
 
 /// No reply takes longer, or the test fails.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
