@@ -212,7 +212,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let hub = self.hub.clone();
         let mut server = hub.server.borrow_mut();
         let before = server.data.changes();
-        note_active(&self.client);
+        note_active(&mut server, &self.client);
         let mut requests = 0;
         let turn = loop {
             if self.output.len() >= OUTPUT_AT_ONCE || requests == REQUESTS_AT_ONCE {
@@ -292,7 +292,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.output.extend_from_slice(&served.reply);
             self.change = served.change;
         }
-        note_active(&self.client);
+        note_active(&mut self.hub.server.borrow_mut(), &self.client);
         Ok(Turn::HasMore)
     }
 

@@ -108,8 +108,9 @@ fn admit(context: &Context, args: &[&[u8]]) -> Result<&'static Command, Fault> {
 /// Runs a command to its end.
 #[inline]
 pub(crate) fn run(context: &mut Context, command: &'static Command, args: &[&[u8]]) -> Result<(), Fault> {
-    (command.run)(context, args)?;
-    context.server.data.commit()
+    let done = (command.run)(context, args).and_then(|()| context.server.data.commit());
+    context.end_command(command, args);
+    done
 }
 
 /// Keeps a request for `EXEC`.
@@ -150,7 +151,9 @@ pub(crate) fn unknown(args: &[&[u8]]) -> Fault {
     Fault::new(format!("ERR unknown command '{name}', with args beginning with:{with}"))
 }
 
-/// Notes when a client was last active.
-pub(crate) fn note_active(client: &Client) {
-    client.shared.active.set(Instant::now());
+/// Notes when a client was last active: now, when its next command begins.
+pub(crate) fn note_active(server: &mut Server, client: &Client) {
+    let now = Instant::now();
+    client.shared.active.set(now);
+    server.begin_lap(now);
 }

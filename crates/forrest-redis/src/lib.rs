@@ -36,6 +36,7 @@
 //! | durable.rs | syncs for all connections at once |
 //! | data.rs | the store, as commands see it |
 //! | client.rs, cursors.rs, settings.rs | the state of a connection, of iterations, of the server |
+//! | slowlog.rs | the commands that took long |
 //! | keys.rs | how typed keys are laid out in one ordered keyspace |
 //! | resp.rs, reply.rs | requests and replies |
 //! | options.rs | [`Options`], [`Limits`] |
@@ -60,6 +61,7 @@ mod reply;
 mod resp;
 mod server;
 mod settings;
+mod slowlog;
 mod waiting;
 
 pub use listen::Server;

@@ -10,6 +10,7 @@ use crate::fault::Fault;
 use crate::keys::{self, EXPIRY_BYTES};
 use crate::options::{Options, Sync};
 use crate::settings::Settings;
+use crate::slowlog::SlowLog;
 use crate::waiting::Waiting;
 use forrest::{Capability, Db, Snapshot};
 use forrest_base::random::Random;
@@ -60,6 +61,9 @@ pub(crate) struct Server {
     pub(crate) cursors: Cursors,
     pub(crate) snapshots: BTreeMap<u64, Kept>,
     pub(crate) last_snapshot: u64,
+    pub(crate) slow_log: SlowLog,
+    /// When the last command ended, or the first of those that have arrived together began.
+    lap: Instant,
     pub(crate) counts: Counts,
     pub(crate) started: Instant,
     /// Chooses members and keys. Not secret.
@@ -92,6 +96,8 @@ impl Server {
             cursors: Cursors::default(),
             snapshots: BTreeMap::new(),
             last_snapshot: 0,
+            slow_log: SlowLog::default(),
+            lap: Instant::now(),
             counts: Counts::default(),
             started: Instant::now(),
             random: Random(RandomState::new().hash_one(0)),
@@ -239,6 +245,25 @@ impl Server {
                 self.counts.ended_for_memory += 1;
             }
         }
+    }
+
+    // Slow commands.
+
+    /// Notes when the next command begins.
+    pub(crate) fn begin_lap(&mut self, now: Instant) {
+        self.lap = now;
+    }
+
+    /// Notes that a command is over and the next one begins, by one look at the clock. Returns how many microseconds it
+    /// took if it is to be logged for that. What waits for a sync or for the client is not part of it.
+    #[inline]
+    pub(crate) fn slow_lap(&mut self) -> Option<u64> {
+        let limit = self.settings.slow_micros?;
+        let now = Instant::now();
+        let time = now.duration_since(self.lap);
+        self.lap = now;
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        (micros >= limit).then_some(micros)
     }
 
     /// Drops snapshots that are too old.

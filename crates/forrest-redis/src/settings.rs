@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Parameters without effect, with what they say at first.
-const WITHOUT_EFFECT: [(&str, &str); 18] = [
+const WITHOUT_EFFECT: [(&str, &str); 17] = [
     ("hash-max-listpack-entries", "512"),
     ("hash-max-listpack-value", "64"),
     ("hash-max-ziplist-entries", "512"),
@@ -24,7 +24,6 @@ const WITHOUT_EFFECT: [(&str, &str); 18] = [
     ("set-max-intset-entries", "512"),
     ("set-max-listpack-entries", "128"),
     ("set-max-listpack-value", "64"),
-    ("slowlog-log-slower-than", "10000"),
     ("zset-max-listpack-entries", "128"),
     ("zset-max-listpack-value", "64"),
     ("zset-max-ziplist-entries", "128"),
@@ -42,6 +41,10 @@ pub(crate) struct Settings {
     pub(crate) connections: usize,
     pub(crate) idle: Option<Duration>,
     pub(crate) zone: String,
+    /// Commands that take as long are logged; `None` for none.
+    pub(crate) slow_micros: Option<u64>,
+    /// How many of them are kept.
+    pub(crate) slow_entries_max: u64,
     request_bytes: usize,
     debug: bool,
     others: BTreeMap<&'static str, String>,
@@ -57,6 +60,8 @@ impl Settings {
             connections: options.limits.connections,
             idle: options.limits.idle,
             zone: String::new(),
+            slow_micros: Some(10_000),
+            slow_entries_max: 128,
             request_bytes: options.limits.request_bytes,
             debug: options.debug,
             others: WITHOUT_EFFECT.map(|(name, value)| (name, value.to_owned())).into(),
@@ -70,12 +75,18 @@ impl Settings {
             ("appendonly", "yes".to_owned()),
             ("availability-zone", self.zone.clone()),
             ("databases", self.databases.to_string()),
+            ("latency-monitor-threshold", "0".to_owned()),
             ("maxclients", self.connections.to_string()),
             ("maxmemory", self.memory_bytes_max.to_string()),
             ("maxmemory-policy", "noeviction".to_owned()),
             ("proto-max-bulk-len", self.request_bytes.to_string()),
             ("requirepass", String::new()),
             ("save", String::new()),
+            (
+                "slowlog-log-slower-than",
+                self.slow_micros.map_or("-1".to_owned(), |micros| micros.to_string()),
+            ),
+            ("slowlog-max-len", self.slow_entries_max.to_string()),
             ("timeout", self.idle.map_or(0, |idle| idle.as_secs()).to_string()),
         ];
         all.extend(self.others.iter().map(|(name, value)| (*name, value.clone())));
@@ -118,7 +129,14 @@ impl Settings {
             "maxclients" => self.connections = (natural()? as usize).clamp(1, self.connections.max(1)),
             "maxmemory" => self.memory_bytes_max = bytes(text).ok_or("argument must be a memory value")?,
             "timeout" => self.idle = Some(natural()?).filter(|s| *s > 0).map(Duration::from_secs),
-            "appendonly" | "save" | "databases" | "maxmemory-policy" | "proto-max-bulk-len" => {
+            "slowlog-log-slower-than" => self.slow_micros = u64::try_from(at_least(value, -1)?).ok(),
+            "slowlog-max-len" => self.slow_entries_max = at_least(value, 0)?.unsigned_abs(),
+            "appendonly"
+            | "save"
+            | "databases"
+            | "latency-monitor-threshold"
+            | "maxmemory-policy"
+            | "proto-max-bulk-len" => {
                 let now = self.all().into_iter().find(|(known, _)| *known == name).map(|(_, value)| value);
                 if now.as_deref() != Some(text) {
                     return Err("can't set immutable config".to_owned());
@@ -136,6 +154,15 @@ impl Settings {
     pub(crate) fn has(&self, name: &str) -> bool {
         self.all().iter().any(|(known, _)| *known == name)
     }
+}
+
+/// An integer that is not too small.
+fn at_least(value: &[u8], least: i64) -> Result<i64, String> {
+    let number = number::integer(value).ok_or("argument couldn't be parsed into an integer")?;
+    if number < least {
+        return Err(format!("argument must be between {least} and {} inclusive", i64::MAX));
+    }
+    Ok(number)
 }
 
 /// A number of bytes, with a unit or without.
@@ -173,6 +200,14 @@ mod tests {
         assert_eq!(settings.idle, Some(Duration::from_secs(7)));
         settings.set("timeout", b"0").unwrap();
         assert_eq!(settings.idle, None);
+        settings.set("slowlog-log-slower-than", b"-1").unwrap();
+        assert_eq!(settings.slow_micros, None);
+        assert_eq!(settings.matching(b"slowlog-log-slower-than")[0].1, "-1");
+        settings.set("slowlog-log-slower-than", b"0").unwrap();
+        assert_eq!(settings.slow_micros, Some(0));
+        let why = "argument must be between -1 and 9223372036854775807 inclusive";
+        assert_eq!(settings.set("slowlog-log-slower-than", b"-2"), Err(why.to_owned()));
+        assert!(settings.set("slowlog-max-len", b"x").unwrap_err().contains("parsed"));
         settings.set("save", b"").unwrap();
         assert!(settings.set("save", b"900 1").unwrap_err().contains("immutable"));
         assert!(settings.set("no-such", b"1").unwrap_err().contains("unknown"));

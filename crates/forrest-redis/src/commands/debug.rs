@@ -2,6 +2,10 @@
 
 use super::{Context, is};
 use crate::fault::{Done, Fault};
+use std::time::Duration;
+
+/// Longest sleep.
+const SLEEP_MAX: Duration = Duration::from_secs(10);
 
 pub(crate) fn debug(context: &mut Context, args: &[&[u8]]) -> Done {
     if !context.server.options.debug {
@@ -12,8 +16,14 @@ pub(crate) fn debug(context: &mut Context, args: &[&[u8]]) -> Done {
             context.server.expires_actively = *on == b"1";
             context.reply.ok();
         }
+        [word, seconds] if is(word, "SLEEP") => {
+            // As in Redis, all clients wait meanwhile.
+            let time = Duration::try_from_secs_f64(super::float(seconds)?).unwrap_or_default();
+            std::thread::sleep(time.min(SLEEP_MAX));
+            context.reply.ok();
+        }
         [word, what] if is(word, "PROTOCOL") => return protocol(context, what),
-        _ => return Err(Fault::new("ERR only DEBUG SET-ACTIVE-EXPIRE and DEBUG PROTOCOL are supported")),
+        _ => return Err(Fault::new("ERR only DEBUG PROTOCOL, SET-ACTIVE-EXPIRE and SLEEP are supported")),
     }
     Ok(())
 }

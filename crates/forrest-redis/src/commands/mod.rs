@@ -17,6 +17,7 @@ pub(crate) mod scan;
 pub(crate) mod scored;
 pub(crate) mod server;
 pub(crate) mod sets;
+pub(crate) mod slow;
 pub(crate) mod strings;
 pub(crate) mod table;
 pub(crate) mod zsets;
@@ -28,6 +29,7 @@ use crate::keys::{Kind, Record};
 use crate::number;
 use crate::reply::Reply;
 use crate::server::{Server, now_ms};
+use crate::slowlog;
 
 /// The version of Redis whose commands these are. Clients choose features by it.
 pub(crate) const VERSION: &str = "7.2.4";
@@ -199,6 +201,30 @@ impl Context<'_, '_> {
         self.server.data.delete(slot, key, old)?;
         self.touch(key);
         Ok(())
+    }
+
+    /// Notes that a command is over, which is logged if it was slow. One that waits is not over, and `EXEC` is not
+    /// logged, but its commands are.
+    #[inline]
+    pub(crate) fn end_command(&mut self, command: &Command, args: &[&[u8]]) {
+        let Some(micros) = self.server.slow_lap() else { return };
+        if self.client.wait.is_none() && command.name != "exec" {
+            self.log_slow(micros, args);
+        }
+    }
+
+    #[cold]
+    fn log_slow(&mut self, micros: u64, args: &[&[u8]]) {
+        let shared = &self.client.shared;
+        let entry = slowlog::Entry {
+            id: 0,
+            time_s: now_ms() / 1000,
+            micros,
+            args: slowlog::cut(args),
+            address: shared.address.clone(),
+            name: shared.name.borrow().clone(),
+        };
+        self.server.slow_log.push(entry, self.server.settings.slow_entries_max);
     }
 
     /// A command by its name, in any case.

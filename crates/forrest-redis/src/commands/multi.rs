@@ -122,6 +122,7 @@ fn one(context: &mut Context, command: &Command, args: &[&[u8]]) {
         Err(fault) => Err(fault),
         Ok(savepoint) => {
             let done = (command.run)(&mut inner, args);
+            inner.end_command(command, args);
             match done {
                 Ok(()) => Ok(()),
                 Err(fault) => match inner.server.data.roll_back(savepoint) {

@@ -3,7 +3,7 @@
 use super::{Command, Context, is};
 use crate::fault::{Done, Fault, SYNTAX};
 use forrest::Durability;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 fn get_settings(context: &mut Context, patterns: &[&[u8]]) -> Done {
     let mut found: Vec<(&str, String)> = Vec::new();
@@ -38,6 +38,9 @@ fn set_settings(context: &mut Context, pairs: &[&[u8]]) -> Done {
         })?;
     }
     context.server.look_at_memory();
+    context.server.slow_log.trim(context.server.settings.slow_entries_max);
+    // It may have been off.
+    context.server.begin_lap(Instant::now());
     context.reply.ok();
     Ok(())
 }

@@ -9,6 +9,7 @@
 //! | durability.rs | stores on disk: what survives, and one sync for many clients |
 //! | hostile.rs | clients that send halves, claim much, read slowly, or are too many |
 //! | listening.rs | addresses, passwords, Unix sockets |
+//! | slow.rs | the log of slow commands |
 //! | guide.rs | the guide's table of commands |
 #![forbid(unsafe_code)]
 
@@ -20,3 +21,4 @@ mod guide;
 mod harness;
 mod hostile;
 mod listening;
+mod slow;
