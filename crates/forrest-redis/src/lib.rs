@@ -40,7 +40,7 @@
 //! | keys.rs | how typed keys are laid out in one ordered keyspace |
 //! | resp.rs, reply.rs | requests and replies |
 //! | options.rs | [`Options`], [`Limits`] |
-//! | fault.rs, glob.rs, number.rs | errors, patterns, numbers |
+//! | fault.rs, geohash.rs, glob.rs, number.rs | errors, places, patterns, numbers |
 
 #![forbid(unsafe_code)]
 
@@ -52,6 +52,7 @@ mod data;
 mod durable;
 mod execute;
 mod fault;
+mod geohash;
 mod glob;
 mod keys;
 mod listen;

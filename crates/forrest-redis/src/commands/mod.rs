@@ -5,6 +5,7 @@ pub(crate) mod bits;
 pub(crate) mod blocking;
 pub(crate) mod connection;
 pub(crate) mod debug;
+pub(crate) mod geo;
 pub(crate) mod hashes;
 pub(crate) mod info;
 pub(crate) mod keyspace;

@@ -161,6 +161,29 @@ pub(crate) fn select(
     Ok(chosen)
 }
 
+/// Passes the members with scores from the first on and below the second to `see`, until it breaks.
+pub(crate) fn each_between(
+    context: &mut Context,
+    record: &Record,
+    (least, end): (f64, f64),
+    mut see: impl FnMut(&[u8], f64) -> ControlFlow<()>,
+) -> Result<(), Fault> {
+    let part = Part::Score(Bound::Included(least), Bound::Excluded(end));
+    let (start, end) = range(context, record, &part);
+    let mut is_damaged = false;
+    context.server.data.scan((&start, &end), false, |key, _| {
+        let pair = key[keys::MEMBER_BYTES + 1..].split_at_checked(8);
+        match pair.and_then(|(score, member)| Some((member, keys::score_of(score)?))) {
+            Some((member, score)) => see(member, score),
+            None => {
+                is_damaged = true;
+                ControlFlow::Break(())
+            }
+        }
+    })?;
+    if is_damaged { Err(DAMAGED) } else { Ok(()) }
+}
+
 /// How many members a part by score or member has.
 pub(crate) fn count(context: &mut Context, record: &Record, part: &Part) -> Result<u64, Fault> {
     let (start, end) = range(context, record, part);

@@ -46,6 +46,16 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("forrest.range", -3, READ, (0, 0, 0), "forrest", super::ranges::range),
     command("forrest.snapshot", -2, ADMIN, (0, 0, 0), "forrest", super::ranges::snapshot),
     command("function", -2, 0, (0, 0, 0), "server", super::server::function),
+    command("geoadd", -5, WRITE | GROWS, (1, 1, 1), "geo", super::geo::geoadd),
+    command("geodist", -4, READ, (1, 1, 1), "geo", super::geo::geodist),
+    command("geohash", -2, READ, (1, 1, 1), "geo", super::geo::geohash),
+    command("geopos", -2, READ, (1, 1, 1), "geo", super::geo::geopos),
+    command("georadius", -6, WRITE | GROWS, (1, 1, 1), "geo", super::geo::georadius),
+    command("georadius_ro", -6, READ, (1, 1, 1), "geo", super::geo::georadius_ro),
+    command("georadiusbymember", -5, WRITE | GROWS, (1, 1, 1), "geo", super::geo::georadiusbymember),
+    command("georadiusbymember_ro", -5, READ, (1, 1, 1), "geo", super::geo::georadiusbymember_ro),
+    command("geosearch", -7, READ, (1, 1, 1), "geo", super::geo::geosearch),
+    command("geosearchstore", -8, WRITE | GROWS, (1, 2, 1), "geo", super::geo::geosearchstore),
     command("get", 2, READ, (1, 1, 1), "string", super::strings::get),
     command("getbit", 3, READ, (1, 1, 1), "bitmap", super::bits::getbit),
     command("getdel", 2, WRITE, (1, 1, 1), "string", super::strings::getdel),
@@ -197,7 +207,6 @@ pub(crate) const DECLINED: &[(&str, &str)] = &[
     ("failover", "there are no replicas"),
     ("fcall", "there is no Lua"),
     ("ft.", "there are no modules"),
-    ("geo", "not built yet"),
     ("json.", "there are no modules"),
     ("lolwut", "it draws a picture"),
     ("migrate", "there is no cluster"),
@@ -229,7 +238,7 @@ pub(crate) const DECLINED: &[(&str, &str)] = &[
 ];
 
 /// Longest name.
-const NAME_BYTES_MAX: usize = 16;
+const NAME_BYTES_MAX: usize = 20;
 static BY_NAME: LazyLock<HashMap<&'static [u8], &'static Command, Fnv>> =
     LazyLock::new(|| COMMANDS.iter().map(|command| (command.name.as_bytes(), command)).collect());
 

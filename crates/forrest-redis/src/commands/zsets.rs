@@ -46,12 +46,12 @@ fn take(context: &mut Context, record: &mut Record, member: &[u8], old: f64) -> 
 }
 
 #[derive(Default)]
-struct Conditions {
-    only_new: bool,
-    only_old: bool,
+pub(super) struct Conditions {
+    pub(super) only_new: bool,
+    pub(super) only_old: bool,
     only_greater: bool,
     only_less: bool,
-    counts_changed: bool,
+    pub(super) counts_changed: bool,
     adds: bool,
 }
 
@@ -99,7 +99,14 @@ pub(crate) fn zadd(context: &mut Context, args: &[&[u8]]) -> Done {
     add(context, args[1], &conditions, pairs, &scores)
 }
 
-fn add(context: &mut Context, key: &[u8], conditions: &Conditions, pairs: &[&[u8]], scores: &[f64]) -> Done {
+/// Sets the scores of members, which are the second ones of the pairs.
+pub(super) fn add(
+    context: &mut Context,
+    key: &[u8],
+    conditions: &Conditions,
+    pairs: &[&[u8]],
+    scores: &[f64],
+) -> Done {
     let found = context.find_kind(key, Kind::SortedSet)?;
     if found.is_none() && conditions.only_old {
         if conditions.adds {
@@ -183,7 +190,11 @@ pub(crate) fn zcard(context: &mut Context, args: &[&[u8]]) -> Done {
     reply_count(context, args[1], Kind::SortedSet)
 }
 
-fn score_of(context: &mut Context, found: Option<&Found>, member: &[u8]) -> Result<Option<f64>, Fault> {
+pub(super) fn score_of(
+    context: &mut Context,
+    found: Option<&Found>,
+    member: &[u8],
+) -> Result<Option<f64>, Fault> {
     found.map_or(Ok(None), |found| score(context, &found.record, member))
 }
 
@@ -561,7 +572,7 @@ fn reply_together(context: &mut Context, args: &[&[u8]], how: How) -> Done {
 }
 
 /// Makes a sorted set of members, in place of what the key had.
-fn store(context: &mut Context, key: &[u8], members: &[Scored]) -> Done {
+pub(super) fn store(context: &mut Context, key: &[u8], members: &[Scored]) -> Done {
     if let Some(old) = context.find(key)? {
         context.delete(key, &old.record)?;
     }

@@ -9,6 +9,7 @@
 //! | durability.rs | stores on disk: what survives, and one sync for many clients |
 //! | hostile.rs | clients that send halves, claim much, read slowly, or are too many |
 //! | listening.rs | addresses, passwords, Unix sockets |
+//! | geo.rs | places |
 //! | slow.rs | the log of slow commands |
 //! | guide.rs | the guide's table of commands |
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ mod bits;
 mod blocking;
 mod commands;
 mod durability;
+mod geo;
 mod guide;
 mod harness;
 mod hostile;
