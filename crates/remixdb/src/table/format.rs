@@ -145,6 +145,11 @@ fn expiry(ms: u64) -> u64 {
     if ms == EXPIRY_MOST { u64::MAX } else { ms }
 }
 
+/// What a footer has in place of an expiry.
+pub(super) fn stated_expiry(ms: u64) -> u64 {
+    expiry(ms.min(EXPIRY_MOST))
+}
+
 const MAGIC: [u8; 8] = *b"frst.tbl";
 const VERSION: u32 = 1;
 const PACKED_VERSION: u32 = 2;

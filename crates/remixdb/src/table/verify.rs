@@ -2,7 +2,7 @@
 //! the cache.
 
 use super::block::{self, Block, Kind, Layout};
-use super::format::{BLOCK_HEAD, BLOCK_KEYS, Footer, Packing};
+use super::format::{self, BLOCK_HEAD, BLOCK_KEYS, Footer, Packing};
 use super::index::Index;
 use super::pack::Map;
 use super::tags::{Tags, tag};
@@ -10,12 +10,18 @@ use super::{PIECE_PAGES, Table};
 use crate::disk::{self, Disk};
 use crate::key::common_prefix;
 use crate::page;
+use crate::wrapped::{self, HEADER_MOST, InTable, POINTER_BYTES};
 use forrest_engine::Result;
+
+/// Bytes that are read of a wrapped value without operands: more than its header has, or all of it if it is in a log.
+const HEADER_READ: u64 = 2 * (HEADER_MOST + POINTER_BYTES) as u64;
 
 /// Logical bytes that are read ahead, past the cache.
 struct Window {
     start: u64,
     bytes: Vec<u8>,
+    /// The end of the section in which they lie.
+    end: u64,
 }
 
 /// Totals over the blocks checked so far.
@@ -24,16 +30,69 @@ struct Sums {
     values: u64,
     tombstones: u32,
     wrapped: u32,
+    /// What wrapped values have, as the footer states it for all of them.
+    headers: Headers,
     /// The last key.
     last: Vec<u8>,
     /// A buffer for the current key.
     key: Vec<u8>,
 }
 
+/// What a footer states about all wrapped values.
+#[derive(Default)]
+struct Headers {
+    /// Whether some have operands.
+    operands: bool,
+    /// Bytes of the values that are in logs.
+    large: u64,
+    expiring: u32,
+    /// The earliest and the latest expiry; 0 if there is none.
+    expiries: [u64; 2],
+}
+
+impl Headers {
+    /// Adds those of a wrapped value.
+    fn add(&mut self, value: InTable<'_>) {
+        self.operands |= matches!(value, InTable::Operands);
+        if let InTable::Elsewhere { pointer, .. } = value {
+            self.large = self.large.saturating_add(pointer.len);
+        }
+        let Some(ms) = value.expires_ms() else { return };
+        self.expiring += 1;
+        let [first, last] = self.expiries;
+        self.expiries = [if first == 0 { ms } else { first.min(ms) }, last.max(ms)];
+    }
+
+    /// Why a footer is not that of a table with these.
+    fn flaw(&self, footer: &Footer) -> Option<String> {
+        if self.operands != footer.operands {
+            let (some, stated) =
+                if self.operands { ("some entries have", "none has") } else { ("no entry has", "some have") };
+            return Some(format!("{some} operands of merges, and its footer says that {stated}"));
+        }
+        if self.large != footer.large {
+            return Some(format!(
+                "values of {} bytes are in logs, and its footer says {}",
+                self.large, footer.large
+            ));
+        }
+        let stated = self.expiries.map(format::stated_expiry);
+        if stated != footer.expiries {
+            return Some(format!(
+                "its values expire from {} to {} ms, and its footer says from {} to {}",
+                stated[0], stated[1], footer.expiries[0], footer.expiries[1]
+            ));
+        }
+        // Other footers do not have it.
+        (self.large > 0 && self.expiring != footer.expiring)
+            .then(|| format!("{} values expire, and its footer says {}", self.expiring, footer.expiring))
+    }
+}
+
 impl<D: Disk> Table<D> {
     /// Reads the whole file and checks it against itself: every checksum, the structure of every block, the
-    /// order of all keys, their tags, separators, bounds, counts, and that the values are where the blocks say, without
-    /// gaps.
+    /// order of all keys, their tags, separators, bounds, counts, that the values are where the blocks say, without
+    /// gaps, and the headers of wrapped values.
     ///
     /// # Errors
     /// `Io`; `Corrupt` with the place of the damage.
@@ -84,7 +143,8 @@ impl<D: Disk> Table<D> {
         let footer = &self.footer;
         let index = self.read_index()?;
         let tags = self.footer.tagged.then(|| self.read_tags()).transpose()?;
-        let mut window = Window { start: 0, bytes: Vec::new() };
+        let new = |end| Window { start: 0, bytes: Vec::new(), end };
+        let (mut window, mut values) = (new(footer.keys.end()), new(footer.values));
         let mut sums = Sums::default();
         let mut end = footer.keys.offset;
         for number in 0..footer.blocks {
@@ -104,6 +164,7 @@ impl<D: Disk> Table<D> {
             let block = Block { layout: &layout, bytes };
             let seen = self.verify_block(block, number, &index, tags.as_ref(), &mut sums);
             seen.map_err(|what| self.damaged(place, what))?;
+            self.verify_wrapped(block, &mut values, &mut sums.headers)?;
             end = place + length;
         }
         if end != footer.keys.end()
@@ -116,14 +177,34 @@ impl<D: Disk> Table<D> {
         if sums.last != *self.greatest {
             return Err(self.damaged(footer.bounds, "the greatest key is not the last key of the last block"));
         }
+        match sums.headers.flaw(footer) {
+            None => Ok(()),
+            Some(flaw) => Err(self.damaged(footer.bounds, flaw)),
+        }
+    }
+
+    /// Checks the headers of the wrapped values of a block, whose places were checked.
+    fn verify_wrapped(&self, block: Block<'_>, window: &mut Window, headers: &mut Headers) -> Result<()> {
+        for at in (0..block.layout.count).filter(|&at| block.kind(at) == Kind::Wrapped) {
+            let value = block.value(at).unwrap_or_default();
+            let (from, count) = (value.start, value.end - value.start);
+            let mut bytes = self.window(window, from, count.min(HEADER_READ))?;
+            if wrapped::has_operands(bytes) {
+                bytes = self.window(window, from, count)?;
+            }
+            match InTable::read(bytes) {
+                Some(value) => headers.add(value),
+                None => return Err(self.damaged(from, wrapped::FLAW)),
+            }
+        }
         Ok(())
     }
 
-    /// The bytes of a span that lies among the keys.
+    /// The bytes of a span of the section.
     fn window<'w>(&self, window: &'w mut Window, from: u64, count: u64) -> Result<&'w [u8]> {
         let have = window.start + window.bytes.len() as u64;
         if from < window.start || from + count > have {
-            let left = self.footer.keys.end().saturating_sub(from);
+            let left = window.end.saturating_sub(from);
             window.start = from;
             window.bytes.resize(left.min(count.max(PIECE_PAGES * page::PAYLOAD as u64)) as usize, 0);
             self.read_past(from, &mut window.bytes)?;

@@ -22,7 +22,7 @@ use crate::salvage;
 use crate::table::TableCursor;
 use forrest_engine::merge::MergeOperator;
 use forrest_engine::{
-    Direction, Durability, ErrorKind, Filter, Ingest as _, Op, Options, Outcome, Verdict, View as _,
+    Direction, Durability, ErrorKind, Expires, Filter, Ingest as _, Op, Options, Outcome, Verdict, View as _,
 };
 use forrest_testing::sized;
 use std::ops::{Bound, ControlFlow, Range};
@@ -861,6 +861,47 @@ pub(super) fn a_forged_list_is_found() {
     for error in errors {
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert!(error.to_string().contains(".table at offset"), "{error}");
+    }
+}
+
+/// The footer of a table says whether some entries have operands: where it lies, under a good checksum, reads would not
+/// apply them. `verify` finds that, in both directions.
+#[test]
+fn a_forged_mark_of_operands_is_found() {
+    for has_some in [true, false] {
+        let disk = Simulated::new();
+        let sizes = Options { memtable_bytes: 1 << 20, ..options(Durability::Buffered) };
+        let (store, space) = opened(&disk, "append", sizes.clone());
+        for key in [b"j", b"k", b"l"] {
+            set(&store, &space, key, &[b'.'; 3000]);
+        }
+        store.flush_all().unwrap();
+        let expires = Expires::At(u64::MAX);
+        match has_some {
+            true => merge(&store, &space, b"k", b"ABCDEFGH"),
+            false => {
+                drop(store.apply(&space, Op::SetUntil { key: &b"k"[..], value: &b"0"[..], expires }).unwrap())
+            }
+        }
+        store.flush_all().unwrap();
+        store.verify().unwrap();
+        assert_eq!(with_operands(&store), [usize::from(has_some), 0]);
+        drop((store, space));
+        let mut files = disk.files();
+        let tables = files.iter_mut().filter(|(name, _)| name.kind == Kind::Table);
+        let (name, bytes) = tables.max_by_key(|(name, _)| name.number).expect("a table");
+        // The features are the last 8 bytes of the footer, before the checksum of the page.
+        let last = bytes.len() / page::BYTES - 1;
+        let page = &mut bytes[last * page::BYTES..];
+        page[page::PAYLOAD - 8] ^= 8;
+        page::seal(page, *name, last as u64 | page::LAST);
+        let (store, _space) = opened(&Simulated::from_files(files), "append", sizes);
+        let error = store.verify().map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        let what =
+            if has_some { "and its footer says that none has" } else { "and its footer says that some have" };
+        let message = error.to_string();
+        assert!(message.contains(".table at offset") && message.contains(what), "{message}");
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::table::pack;
+use crate::wrapped::{self, Place, Pointer, Wrapped};
 
 /// Values, several blocks with every column, an index and bounds, on a few pages.
 fn some_map() -> Map {
@@ -314,4 +315,70 @@ fn a_wrapped_value_without_a_header_is_damage() {
     assert_eq!(cursor.value_with(0, |_| ()).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(cursor.is_gone(0, 1).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(cursor.value_with(1, <[u8]>::to_vec).unwrap(), Vec::new());
+}
+
+/// A table whose wrapped values are of these kinds, beside a value and a tombstone.
+fn wrapped_file_of(wrapped: &[Vec<u8>], method: Compression) -> Vec<u8> {
+    let disk = Memory::default();
+    let mut builder = Builder::new(&disk, NAME).unwrap().packed(method).unwrap();
+    builder.add(b"a", TableEntry::Value(&[7; 5000])).unwrap();
+    for (at, bytes) in (0_u8..).zip(wrapped) {
+        builder.add(&[b'b', at], TableEntry::Wrapped(bytes)).unwrap();
+    }
+    builder.add(b"c", TableEntry::Tombstone).unwrap();
+    builder.finish().unwrap();
+    disk.bytes(NAME).lock().unwrap().clone()
+}
+
+fn expiring(expires_ms: u64) -> Vec<u8> {
+    Wrapped { expires_ms: Some(expires_ms), content: &[1; 100] }.encode()
+}
+
+fn elsewhere(expires_ms: Option<u64>) -> Vec<u8> {
+    Pointer::to(Place { log: 3, offset: 130 }, &[1; 500]).encode(expires_ms)
+}
+
+/// What the footer says of all wrapped values together is compared with them: tables with a footer that is not theirs,
+/// under a good checksum.
+#[test]
+fn footers_that_lie_about_wrapped_values_are_found() {
+    let operands = wrapped::of_operands([&[1; 300][..], &[2; 9000]]);
+    let far = expiring(u64::MAX);
+    let tables = [
+        vec![operands.clone()],
+        vec![expiring(7)],
+        vec![expiring(7), far, expiring(9)],
+        vec![elsewhere(None)],
+        vec![elsewhere(Some(7)), operands, expiring(5)],
+    ];
+    for (wrapped, method) in
+        tables.iter().flat_map(|table| packed::methods().map(move |method| (table, method)))
+    {
+        let file = wrapped_file_of(wrapped, method);
+        let table = opened(file.clone()).unwrap();
+        table.verify().unwrap();
+        let (last, end) = (file.len() / 4096 - 1, file.len() - 8);
+        let has_large = table.large_bytes() > 0;
+        // Features: some have operands. Expiries: the earliest and the latest. Before the footer: bytes in logs, and
+        // the number of those that expire.
+        let mut lies = vec![(end - 8, 8), (end - 32, 1), (end - 26, 1)];
+        lies.extend([(end - 144, 1), (end - 136, 1)].into_iter().filter(|_| has_large));
+        for (at, bit) in lies {
+            let mut bytes = file.clone();
+            bytes[at] ^= bit;
+            let error = opened(resealed(bytes, last)).and_then(|table| table.verify()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            assert!(error.to_string().contains("00000007.table at offset "), "{error}");
+        }
+    }
+}
+
+/// So is the header of each wrapped value.
+#[test]
+fn malformed_headers_are_found() {
+    for bytes in [&[][..], &[2], &[2, 9, 1], &[0x40, 1], &[1, 2], &[4, 7, 2, 3], &[6; 90]] {
+        let error =
+            opened(wrapped_file_of(&[bytes.to_vec()], Compression::None)).unwrap().verify().unwrap_err();
+        assert!(error.to_string().contains(wrapped::FLAW), "{bytes:?}: {error}");
+    }
 }
