@@ -326,7 +326,7 @@
 
 /**
  * From which size on values of a store on disk stay in the log, so that they are written once, in bytes: 0 for none,
- * or from 64. Default: 4,096. Values of compressed keyspaces and of ingests do not stay there, nor
+ * or from 64. Default: 4,096. Values of compressed keyspaces do not stay there, nor
  * those of encrypted stores and of stores whose log has a directory of its own. The store does not remember it. A
  * store that has such values cannot be opened by releases before it.
  */

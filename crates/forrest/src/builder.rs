@@ -256,8 +256,8 @@ impl Builder {
     /// which for large ones is most of the work of a store. Gets of values that the cache has whole are faster from
     /// tables (0.9 us instead of 2.5 for 4 KiB); all others, and all changes, are faster from logs. A log that has more
     /// of other bytes than of such values is not kept: they go into the tables. So do those of compressed keyspaces and
-    /// of those with a merge operator, those of ingests, and all of encrypted stores, and of those whose log has a
-    /// [directory of its own](Builder::log_directory).
+    /// of those with a merge operator, and all of encrypted stores, and of those whose log has a [directory of its
+    /// own](Builder::log_directory). An ingest writes such values to logs that have nothing else.
     ///
     /// The space of values that were replaced or deleted comes back when the kept logs have more than half as many
     /// bytes again as their live values (or than a memtable more, if that is more): what is live in the oldest one is

@@ -170,7 +170,7 @@ pub(crate) struct Core<D: Disk> {
     /// The rest of a batch of which a memtable has a part that nobody sees, because memory was refused. The log is
     /// stopped then.
     pub(crate) unapplied: Mutex<Vec<Unapplied>>,
-    /// Numbers of the tables that ingests write, which no manifest names yet.
+    /// Numbers of the tables and logs that ingests write, which no manifest names yet.
     pub(crate) ingested: Mutex<BTreeSet<u64>>,
     /// Whether the memtable is to become tables before it is full, because they give back space.
     pub(crate) is_flush_due: AtomicBool,
@@ -178,6 +178,8 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) collector: Mutex<Collector>,
     /// What the holder of the manifest keeps for the values of the memtable that becomes tables.
     pub(crate) keeping: Mutex<Arc<Logs<D>>>,
+    /// What it keeps for the values of tables that it adds.
+    pub(crate) adding: Mutex<Arc<Logs<D>>>,
     /// Whether the last change found no room in the log.
     pub(crate) is_short: AtomicBool,
     /// Whether there was no room for the tables of the oldest memtable.
@@ -515,8 +517,9 @@ impl<D: Disk> Core<D> {
                 Err(_) => logs.clear(),
             }
         }
-        // After the history, which is a chain without a gap.
-        logs.retain(|number| !state.logs.contains_key(number));
+        // After the history, which is a chain without a gap. What an ingest writes is its own.
+        let ingested = lock(&self.ingested);
+        logs.retain(|number| !state.logs.contains_key(number) && !ingested.contains(number));
         logs.into_iter().map(Name::log).collect()
     }
 

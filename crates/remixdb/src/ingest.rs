@@ -1,10 +1,11 @@
 //! [`Ingest`]: sorted pairs become tables outside of the store, which are then added to it at one instant.
 //!
-//! There is no log and no memtable: each pair is written once. Nobody sees the tables before
-//! [`finish`](Ingest::finish), which states all of them in one record of the manifest. A crash before that leaves files
-//! that nothing names, which are removed when the store is opened, as those of a compaction.
+//! There is no log and no memtable: each pair is written once. Values that would stay in the log if they were set go to
+//! [logs of values](crate::value_log), so that no merge writes them again. Nobody sees the tables before
+//! [`finish`](Ingest::finish), which states all of them, and the logs, in one record of the manifest. A crash before
+//! that leaves files that nothing names, which are removed when the store is opened, as those of a compaction.
 //!
-//! Memory is that of one table that is being written, and of the open tables.
+//! Memory is that of one table and one record of values that are being written, and of the open tables.
 
 use crate::catalog::Space;
 use crate::core::Handle;
@@ -13,10 +14,13 @@ use crate::gauge::Share;
 use crate::memtable::VALUE_MAX;
 use crate::partition::LOOK;
 use crate::table::{Builder, Table, TableEntry};
-use crate::wrapped::{HEADER_MOST, Wrapped};
+use crate::value_log::ValueLog;
+use crate::values::Logs;
+use crate::wrapped::{HEADER_MOST, Pointer, Wrapped};
 use crate::write::check_value;
 use forrest_base::lock;
-use forrest_engine::{Error, Expires, Op, Result, merge};
+use forrest_engine::{Compression, Error, Expires, Op, Result, merge};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Pairs of a keyspace that are being ingested.
@@ -25,8 +29,13 @@ pub(crate) struct Ingest<D: Disk> {
     space: Arc<Space>,
     writing: Option<Writing<D>>,
     tables: Vec<Arc<Table<D>>>,
+    /// The log of values that is being written, and those that are complete.
+    values: Option<ValueLog<D>>,
+    logs: Logs<D>,
+    /// The numbers of the next ones.
+    next_logs: Range<u64>,
     /// The files that were begun.
-    numbers: Vec<u64>,
+    files: Vec<Name>,
     pairs: u64,
     /// The last key.
     last: Vec<u8>,
@@ -38,6 +47,8 @@ struct Writing<D: Disk> {
     builder: Builder<'static, Arc<D>>,
     /// It ends before this key, where a partition begins.
     end: Option<Vec<u8>>,
+    /// Values with as many bytes and more go to logs.
+    large: usize,
     /// What the builder counts for.
     share: Share,
 }
@@ -51,7 +62,10 @@ impl<D: Disk> Ingest<D> {
             space: space.clone(),
             writing: None,
             tables: Vec::new(),
-            numbers: Vec::new(),
+            values: None,
+            logs: Logs::new(),
+            next_logs: 0..0,
+            files: Vec::new(),
             pairs: 0,
             last: Vec::new(),
             has_failed: false,
@@ -92,15 +106,52 @@ impl<D: Disk> Ingest<D> {
         if self.pairs.is_multiple_of(u64::from(LOOK)) {
             writing.share.set(writing.builder.memory_bytes());
         }
-        let Some(ttl_ms) = self.space.ttl_ms() else {
-            return writing.builder.add(key, TableEntry::Value(value));
-        };
-        let expires_ms = Some(Expires::In(ttl_ms).at_ms(|| self.store.newest().now_ms()));
-        let wrapped = Wrapped { expires_ms, content: value }.encode();
-        if wrapped.len() > VALUE_MAX {
+        let expires_in = |ttl_ms| Expires::In(ttl_ms).at_ms(|| self.store.newest().now_ms());
+        let expires_ms = self.space.ttl_ms().map(expires_in);
+        if expires_ms.is_some() && value.len() > VALUE_MAX - HEADER_MOST {
             return Err(Error::limit("value", "bytes", value.len(), VALUE_MAX - HEADER_MOST));
         }
-        writing.builder.add(key, TableEntry::Wrapped(&wrapped))
+        let wrapped = Wrapped { expires_ms, content: value };
+        if value.len() >= writing.large {
+            let pointer = self.write_value(key, wrapped)?.encode(expires_ms);
+            let writing = self.writing.as_mut().expect("it was begun");
+            return writing.builder.add(key, TableEntry::Wrapped(&pointer));
+        }
+        match expires_ms {
+            None => writing.builder.add(key, TableEntry::Value(value)),
+            Some(_) => writing.builder.add(key, TableEntry::Wrapped(&wrapped.encode())),
+        }
+    }
+
+    /// Writes a value to a log.
+    fn write_value(&mut self, key: &[u8], value: Wrapped<'_>) -> Result<Pointer> {
+        let (store, space) = (&self.store, self.space.id);
+        let most = store.limits.memtable_bytes() as u64;
+        let values = match &mut self.values {
+            Some(values) => values,
+            None => {
+                if self.next_logs.is_empty() {
+                    self.next_logs = store.numbers_of_value_logs()?;
+                }
+                let number = self.next_logs.next().expect("some were taken");
+                self.files.push(Name::log(number));
+                self.values.insert(ValueLog::begin(&store.shared.disk, number)?)
+            }
+        };
+        let pointer = values.add(space, key, value)?;
+        if values.bytes() >= most {
+            self.complete_log()?;
+        }
+        Ok(pointer)
+    }
+
+    /// Completes the log of values that is being written.
+    fn complete_log(&mut self) -> Result<()> {
+        if let Some(values) = self.values.take() {
+            let log = values.finish(&self.store)?;
+            self.logs.insert(log.number, log);
+        }
+        Ok(())
     }
 
     /// Begins a table whose first key this is.
@@ -110,13 +161,17 @@ impl<D: Disk> Ingest<D> {
         let number = store.next_number();
         // Before the file is there, so that nobody removes it.
         lock(&store.ingested).insert(number);
-        self.numbers.push(number);
+        self.files.push(Name::table(number));
         let builder = Builder::new(store.shared.disk.clone(), Name::table(number))?;
         let version = store.version();
+        let compression = store.catalog().compression(self.space.id);
+        // As for values that are set (compact/kept.rs).
+        let is_plain = compression == Compression::None && !version.operated.has(self.space.id);
         let partitions = version.partitions(self.space.id);
         let next = partitions.partition_point(|partition| *partition.low <= *key);
         Ok(Writing {
-            builder: builder.tagged(store.builder.tags).packed(store.catalog().compression(self.space.id))?,
+            builder: builder.tagged(store.builder.tags).packed(compression)?,
+            large: if is_plain { store.large_values } else { usize::MAX },
             end: partitions.get(next).map(|next| next.low.clone()),
             share: store.shared.cache.indexes().take(0),
         })
@@ -134,8 +189,9 @@ impl<D: Disk> Ingest<D> {
         self.has_failed = true;
         self.writing = None;
         self.tables.clear();
-        for &number in &self.numbers {
-            let _ = disk::unlink(self.store.disk(), Name::table(number));
+        (self.values, self.logs) = (None, Logs::new());
+        for &name in &self.files {
+            let _ = disk::unlink(self.store.disk(), name);
         }
         self.forget();
     }
@@ -143,7 +199,8 @@ impl<D: Disk> Ingest<D> {
     /// Leaves the files to the store.
     fn forget(&mut self) {
         let mut ingested = lock(&self.store.ingested);
-        self.numbers.drain(..).for_each(|number| {
+        let files = self.files.drain(..).map(|name| name.number);
+        files.chain(std::mem::take(&mut self.next_logs)).for_each(|number| {
             ingested.remove(&number);
         });
     }
@@ -169,10 +226,10 @@ impl<D: Disk> forrest_engine::Ingest for Ingest<D> {
 
     fn finish(mut self: Box<Self>) -> Result<u64> {
         self.check()?;
-        let completed = self.complete();
+        let completed = self.complete().and_then(|()| self.complete_log());
         self.note(completed)?;
-        let mut is_named = false;
-        let added = self.store.add_tables(&self.space, &self.tables, &mut is_named);
+        let (mut is_named, logs) = (false, self.logs.clone());
+        let added = self.store.add_tables(&self.space, &self.tables, logs, &mut is_named);
         if is_named {
             self.forget();
         }
@@ -188,6 +245,7 @@ impl<D: Disk> Drop for Ingest<D> {
         } else {
             // Dropping them takes locks, which another thread of the parent may have held.
             std::mem::forget((self.writing.take(), std::mem::take(&mut self.tables)));
+            std::mem::forget((self.values.take(), std::mem::take(&mut self.logs)));
         }
     }
 }

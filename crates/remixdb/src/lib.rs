@@ -10,7 +10,7 @@
 //! |---|---|
 //! | store.rs | [`Store`]: opening and closing, the background thread, the contract's traits |
 //! | salvage.rs | what is intact of a damaged store, in a new one |
-//! | ingest.rs | sorted pairs that become tables at once |
+//! | ingest.rs, value_log.rs | sorted pairs that become tables at once, and the logs of their large values |
 //! | publish.rs | the figures of the store in a file |
 //! | checkpoint.rs | a copy of an open store |
 //! | verify.rs | every byte read and checked |
@@ -93,6 +93,7 @@ mod stripe;
 mod sync;
 mod table;
 mod tasks;
+mod value_log;
 mod values;
 mod verify;
 mod version;

@@ -234,7 +234,8 @@ fn go_on<D: Disk>(
     // What is lost may be in a file that this manifest does not name, if another one is lost too.
     if is_whole {
         let mut manifest = lock(&core.manifest);
-        let leftovers = leftovers(manifest.state(), replay.end.number, &names);
+        let read: BTreeSet<u64> = chain.iter().map(|log| log.number).collect();
+        let leftovers = leftovers(manifest.state(), replay.end.number, &read, &names);
         let old_logs = core.old_logs(manifest.state(), &names);
         manifest.add_waiting(leftovers.into_iter().chain(old_logs));
     }
@@ -519,6 +520,7 @@ fn core<D: Disk>(
         is_flush_due: AtomicBool::new(false),
         collector: Mutex::default(),
         keeping: Mutex::default(),
+        adding: Mutex::default(),
         full: AtomicBool::new(false),
     }
 }
@@ -635,12 +637,15 @@ fn open_logs<D: Disk>(shared: &Arc<Shared<D>>, found: &Found, lost: Lost) -> Res
     Ok(logs)
 }
 
-/// The files that the store does not need.
-fn leftovers(state: &ManifestState, last_log: u64, names: &[Name]) -> Vec<Name> {
+/// The files that the store does not need. Its logs were `read`, up to the last one.
+fn leftovers(state: &ManifestState, last_log: u64, read: &BTreeSet<u64>, names: &[Name]) -> Vec<Name> {
     let named: BTreeSet<Name> = state.files().collect();
     let is_left = |name: &Name| match name.kind {
         // Those before the floor may be kept.
-        Kind::Log => name.number > last_log,
+        Kind::Log => {
+            let is_other = name.number >= state.floor && !read.contains(&name.number);
+            name.number > last_log || (is_other && !state.logs.contains_key(&name.number))
+        }
         // Old ones are removed when a new one is made.
         Kind::Manifest => false,
         Kind::Remix | Kind::Table => !named.contains(name),

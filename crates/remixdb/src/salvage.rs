@@ -569,6 +569,8 @@ impl<D: Disk> Salvage<'_, D> {
         let mut used = BTreeMap::new();
         for &name in names.iter().filter(|name| name.kind == Kind::Log && name.number >= state.floor) {
             match self.open_log(name) {
+                // It has no changes: an ingest wrote values there.
+                Ok(Some(log)) if log.head.is_some_and(|head| head.has_only_values()) => {}
                 Ok(Some(log)) => drop(used.insert(name.number, log)),
                 Ok(None) => {}
                 Err(error) if disk::is_unreadable(&error) => self.lost_all(name, error.message()),

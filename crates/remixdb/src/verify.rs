@@ -26,7 +26,9 @@ impl<D: Disk> Core<D> {
         for log in self.version().logs.values() {
             log.verify(disk)?;
         }
-        for name in disk::list(disk)? {
+        // Those that an ingest writes are not the store's yet.
+        let ingested = lock(&self.ingested).clone();
+        for name in disk::list(disk)?.into_iter().filter(|name| !ingested.contains(&name.number)) {
             match name.kind {
                 Kind::Manifest => drop(manifest::read(disk, name)?),
                 Kind::Log if name.number >= manifest.state().floor && !logs.contains_key(&name.number) => {

@@ -29,7 +29,7 @@ use crate::disk::{self, Disk, Kind, Name};
 use crate::manifest::{Manifest, ManifestState};
 use crate::memtable::Memtable;
 use crate::record::{self, Piece};
-use crate::values::{Collector, Kept, Pass};
+use crate::values::{Collector, Kept, Logs, Pass};
 use crate::version::Version;
 use crate::wal::Change;
 use crate::wrapped::{self, HEADER_MOST, Place, Wrapped};
@@ -37,6 +37,7 @@ use crate::write::{Move, log_bytes_of};
 use forrest_base::lock;
 use forrest_engine::options::LARGE_VALUES_LEAST;
 use forrest_engine::{Error, ErrorKind, Result};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// About how many bytes of a log are gone through at once, and bytes of values that are moved as one change.
@@ -60,14 +61,17 @@ impl<D: Disk> Core<D> {
         let mut collector = lock(&self.collector);
         collector.done.retain(|log, _| state.logs.contains_key(log));
         collector.poor.retain(|log, _| state.logs.contains_key(log));
+        let bytes = |logs: &Logs<D>| logs.values().map(|log| log.bytes).sum::<u64>();
+        let mut more = bytes(&lock(&self.adding));
         if is_flush {
             collector.without_room.clear();
-            let kept: u64 = std::mem::take(&mut *lock(&self.keeping)).values().map(|log| log.bytes).sum();
-            let moved = kept.min(std::mem::take(&mut collector.moved));
-            if let Some(credit) = &mut collector.credit {
-                let most = state.logs.values().sum();
-                *credit = credit.saturating_add(2 * (kept - moved)).min(most);
-            }
+            let keeping: Arc<Logs<D>> = std::mem::take(&mut *lock(&self.keeping));
+            let kept = bytes(&keeping);
+            more += kept - kept.min(std::mem::take(&mut collector.moved));
+        }
+        if let Some(credit) = &mut collector.credit {
+            let most = state.logs.values().sum();
+            *credit = credit.saturating_add(2 * more).min(most);
         }
     }
 

@@ -16,11 +16,12 @@ use super::rewrite::{ALONE, Old, Output, Replaced, Rewrite, merge, separator};
 use crate::catalog::Space;
 use crate::compact::plan::TABLES_MAX;
 use crate::core::{Core, Order};
-use crate::disk::{self, Disk, Name};
+use crate::disk::{self, Disk, Kind, Name};
 use crate::manifest::Manifest;
 use crate::partition::{self, Known, Partition};
 use crate::remix::{Remix, Show};
 use crate::table::Table;
+use crate::values::Logs;
 use crate::version::Version;
 use forrest_base::lock;
 use forrest_engine::{Durability, Job, Result};
@@ -35,8 +36,8 @@ const TOGETHER: usize = TABLES_MAX / 2;
 
 impl<D: Disk> Core<D> {
     /// Adds tables to a keyspace at one instant. All changes before are durable when this returns, and so are the
-    /// tables. Tables that were divided are removed. `is_named` is set if a manifest may name the tables: also after an
-    /// error, their files are the store's then.
+    /// tables. Tables that were divided are removed. The logs have the tables' large values. `is_named` is set if a
+    /// manifest may name the tables and logs: also after an error, their files are the store's then.
     ///
     /// # Errors
     /// `Corrupt`, `Io` if the range has a damaged table; `InvalidArgument` if the keyspace was dropped; `Io`,
@@ -45,6 +46,7 @@ impl<D: Disk> Core<D> {
         &self,
         space: &Space,
         tables: &[Arc<Table<D>>],
+        logs: Logs<D>,
         is_named: &mut bool,
     ) -> Result<()> {
         let (Some(first), Some(last)) = (tables.first(), tables.last()) else {
@@ -53,6 +55,12 @@ impl<D: Disk> Core<D> {
         };
         let (least, greatest) = (first.least(), last.greatest());
         let is_newer = |version: &Version<D>| version.has_in_memory(space.id, least, greatest);
+        if !logs.is_empty() {
+            // DURABILITY: the names of these logs are durable before the manifest names them. A failure may be of the
+            // names of other logs too.
+            disk::sync_directory(self.disk(), Kind::Log).map_err(|error| self.log().stop(error))?;
+        }
+        let logs = Arc::new(logs);
         let mut manifest = lock(&self.manifest);
         let mut turn = 0;
         loop {
@@ -90,7 +98,9 @@ impl<D: Disk> Core<D> {
             noted.inspect_err(|_| self.remove_new(first))?;
             self.gaps.end_all(space.id, least, greatest);
             let floor = manifest.state().floor;
+            *lock(&self.adding) = logs.clone();
             let done = self.replace(&mut manifest, Some(&mut order), first, None, &replaced, floor);
+            *lock(&self.adding) = Arc::default();
             if self.log().check().is_ok() {
                 // If there is no space for it, the change before says enough.
                 let _ = if done.is_ok() {
@@ -113,6 +123,7 @@ impl<D: Disk> Core<D> {
             *is_named = done.is_ok() || self.log().check().is_err() || {
                 let named: BTreeSet<_> = manifest.state().files().collect();
                 tables.iter().any(|table| named.contains(&table.name()))
+                    || logs.keys().any(|log| manifest.state().logs.contains_key(log))
             };
             task.ends(done)?;
             let made = replaced.iter().flat_map(|replaced| &replaced.new);

@@ -3,7 +3,8 @@
 //! The values of a keyspace with a merge operator go into tables.
 //!
 //! A log is kept if at least half of its bytes are values that the tables will have. Otherwise they go into the tables,
-//! with the small ones. A log that may take more records, or that a failure has stopped, is not kept.
+//! with the small ones. A log that may take more records, or that a failure has stopped, is not kept. The logs that an
+//! ingest wrote for its values are kept with its tables.
 //!
 //! **A log is synced before a manifest names it**, and it is not removed before a manifest that does not name it is
 //! synced.
@@ -76,7 +77,8 @@ impl<D: Disk> Core<D> {
             Some(_) => lock(&self.keeping).clone(),
             None => Arc::default(),
         };
-        if keeping.is_empty() && given_up.is_empty() {
+        let adding = lock(&self.adding).clone();
+        if keeping.is_empty() && adding.is_empty() && given_up.is_empty() {
             return version.logs.clone();
         }
         let mut logs = (*version.logs).clone();
@@ -84,7 +86,7 @@ impl<D: Disk> Core<D> {
             logs.remove(&number);
             edits.push(Edit::NoKeep { log: number });
         }
-        for (&number, log) in &*keeping {
+        for (&number, log) in keeping.iter().chain(&*adding) {
             logs.insert(number, log.clone());
             edits.push(Edit::Keep { log: number, bytes: log.bytes });
         }

@@ -511,7 +511,7 @@ pub(super) fn some_merges_read() {
         set(&store, &space, b"k", b"0");
         match what {
             "expiry" => {
-                let expires = forrest_engine::Expires::In(1 << 40);
+                let expires = Expires::In(1 << 40);
                 store.apply(&space, Op::SetUntil { key: &b"l"[..], value: &b"0"[..], expires }).unwrap();
             }
             "time to live" => {
@@ -692,7 +692,7 @@ fn an_expired_value_is_no_base() {
     let (store, space) = opened(&disk, "append", sizes.clone());
     disk.set_now_ms(1000);
     set(&store, &space, b"l", b"0");
-    let expires = forrest_engine::Expires::At(2000);
+    let expires = Expires::At(2000);
     store.apply(&space, Op::SetUntil { key: &b"k"[..], value: &b"0"[..], expires }).unwrap();
     store.sync().unwrap();
     let reader = Options { read_only: true, ..sizes };

@@ -29,4 +29,5 @@ mod resume;
 mod salvage;
 mod snapshot;
 mod sync;
+mod value_logs;
 mod world;

@@ -295,7 +295,9 @@ pub(super) fn ingest_steps(seed: u64, count: usize) -> Vec<Step> {
         let meanwhile = rest.by_ref().take(random.below(3) as usize);
         // The keyspace stays until the end of the ingest.
         let meanwhile = meanwhile.filter(|step| !matches!(step, Step::Drop(_))).collect();
-        made.push(Step::Ingest(space, keys, random.below(60) as usize, meanwhile));
+        // Some of them stay in logs, if any do.
+        let most = if LARGE.get() { 4 * LARGE_VALUES_LEAST as u64 } else { 60 };
+        made.push(Step::Ingest(space, keys, random.below(most) as usize, meanwhile));
     }
     made
 }

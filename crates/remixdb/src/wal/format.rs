@@ -5,6 +5,9 @@
 //! change, and twice the number of bytes of the previous log that were known to be synced, plus 1 if the
 //! store was created with this log.
 //!
+//! A log that has only the values of an ingest ([`value_log`](crate::value_log)) has no log before it, and 2^55 as its
+//! first sequence number, which no other log has. Its changes are puts and wrapped values.
+//!
 //! After its first number, a body consists of changes to its end. Each takes the next sequence number. A
 //! record is applied whole or not at all, so a batch never spans records.
 //!

@@ -610,7 +610,18 @@ pub(crate) enum Tail {
     Damaged(u64),
 }
 
+/// The header of a log that has only values ([`value_log`](crate::value_log)): no log is before it, and no log of the
+/// store has its first sequence number.
+pub(crate) fn header_of_values(name: Name) -> [u8; record::HEADER] {
+    record::header(name, record::LOG, [0, 0, FIRST_MAX, 0], None)
+}
+
 impl Head {
+    /// Whether the log has only values, which an ingest wrote.
+    pub(crate) fn has_only_values(&self) -> bool {
+        self.before.number == 0 && self.first == FIRST_MAX && !self.is_first
+    }
+
     /// Whether a power cut took all of the log before this one, of which nothing was synced. Such a log is made after
     /// a failure only ([`begin_after_failure`](Log::begin_after_failure)), and does not count: no manifest begins with
     /// it.
