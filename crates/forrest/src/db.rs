@@ -394,9 +394,9 @@ impl Db {
     /// power cuts. A power cut may take later changes, and others get their numbers. So keep a place of `Sync` if it
     /// has to be right after that. A checkpoint is another store, whose history begins when it is first changed.
     ///
-    /// A process that has opened the store to read it follows another one: `Sync` are the changes that have become
-    /// tables, and the others all that are in the log. They may be newer than what its reads see before
-    /// [`refresh`](Db::refresh).
+    /// A process that has opened the store to read it follows another one, by what is in the log. It learns with the
+    /// next change, or a tenth of a second later, that a change was synced. What it gets may be newer than what its
+    /// reads see before [`refresh`](Db::refresh).
     ///
     /// # Errors
     /// `Gone` if changes after `since` are no longer kept, or were never kept, or if the store never had as many;

@@ -199,7 +199,7 @@ fn intact_facts<D: Disk>(disk: &D, number: u64) -> Result<Option<Facts>> {
     let Some(head) = wal::head(disk, &file, number)?.filter(|head| head.has_history) else { return Ok(None) };
     let mut piece = Piece::default();
     let first = record::next(disk, &file, name, HEADER as u64, &mut piece)?;
-    let begun_ms = first.and_then(|(body, _)| match Change::take(&mut Parts(piece.bytes(body))) {
+    let begun_ms = first.and_then(|first| match Change::take(&mut Parts(piece.bytes(first.body))) {
         Some(Change::Note(Note::Time { ms })) => Some(ms),
         _ => None,
     });

@@ -13,6 +13,7 @@
 //! | ingest.rs, value_log.rs | sorted pairs that become tables at once, and the logs of their large values |
 //! | publish.rs | the figures of the store in a file |
 //! | checkpoint.rs | a copy of an open store |
+//! | stream.rs, proven.rs | the changes as a stream, and which of them are synced by what the logs state |
 //! | verify.rs | every byte read and checked |
 //! | compact/ | memtables become tables, tables are merged |
 //! | recover.rs | opening: the files in the directory become a store |
@@ -73,6 +74,7 @@ mod parked;
 mod partition;
 #[cfg(feature = "parts")]
 pub mod parts;
+mod proven;
 mod publish;
 mod ranges;
 mod rate;

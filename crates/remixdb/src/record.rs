@@ -471,8 +471,18 @@ impl Piece {
     }
 }
 
-/// The body of the record at an offset, without its statement, as a range of the piece, and the end of the record;
-/// `None` if there is no intact record. Another process may be writing it. Reads no more than the record and a window.
+/// A record that was read into a piece.
+pub(crate) struct Next {
+    /// The body without its statement.
+    pub(crate) body: Range<usize>,
+    /// The end of the record.
+    pub(crate) end: u64,
+    /// The synced offset that it states, if it does.
+    pub(crate) synced: Option<u64>,
+}
+
+/// The record at an offset; `None` if there is no intact record. Another process may be writing it. Reads no more than
+/// the record and a window.
 ///
 /// # Errors
 /// `Io`; `Corrupt` for an intact record without a statement.
@@ -482,12 +492,13 @@ pub(crate) fn next<D: Disk>(
     name: Name,
     offset: u64,
     piece: &mut Piece,
-) -> Result<Option<(Range<usize>, u64)>> {
+) -> Result<Option<Next>> {
     let Piece { bytes, start, len } = std::mem::take(piece);
     let mut window = Window { disk, file, name, len, bytes, start, around: false, unreadable: None };
-    // The length of what follows the statement of the body, and the end of the record.
-    let measure = |(body, end): (&[u8], u64)| -> Result<(usize, u64)> {
-        Ok((statement(name, offset, body)?.1.len(), end))
+    // The statement, the length of what follows it, and the end of the record.
+    let measure = |(body, end): (&[u8], u64)| -> Result<(Option<u64>, usize, u64)> {
+        let (synced, rest) = statement(name, offset, body)?;
+        Ok((synced, rest.len(), end))
     };
     let mut lengths = window.record(offset)?.map(measure);
     if lengths.is_none() {
@@ -497,9 +508,9 @@ pub(crate) fn next<D: Disk>(
     }
     let Window { bytes, start, len, .. } = window;
     *piece = Piece { bytes, start, len };
-    let Some((rest, next)) = lengths.transpose()? else { return Ok(None) };
+    let Some((synced, rest, next)) = lengths.transpose()? else { return Ok(None) };
     let end = (next - start) as usize;
-    Ok(Some((end - rest..end, next)))
+    Ok(Some(Next { body: end - rest..end, end: next, synced }))
 }
 
 /// The intact records of a file.

@@ -427,6 +427,7 @@ impl<D: Disk> Core<D> {
                 }
                 work::Call::Nothing => {
                     let _ = self.write_queue();
+                    let _ = self.note_synced();
                     // A failure has stopped the store.
                     let _ = self.prepare_log();
                     self.shared.cache.release();

@@ -14,18 +14,22 @@
 //! | `Buffered` | those that are visible and written to the operating system |
 //! | `Sync` | those that are visible and synced, in the log or as tables |
 //!
-//! It asks for no sync. In a read-only process, all that a log has is buffered, and what a manifest
-//! states to be in tables is synced.
+//! It asks for no sync. In a read-only process, all that a log has is buffered. What a manifest states to be in tables
+//! is synced, and so is what the logs state to be ([`proven`](crate::proven)): with the next record after a sync, which
+//! a store that has nothing else to write writes for that, about a tenth of a second later. The same holds in the
+//! process that changes the store before its first change.
 //!
 //! **Ingests.** Their pairs are in no log. The log has a change before the tables are added, and one after. The stream
 //! returns the second one. If it is missing, because a crash came between, it returns the first one, once another
 //! change follows: then it is decided whether the tables were added.
 //!
-//! Memory: one record, which has at least one batch, a window of 1 MiB, and 8 bytes for each log that is ahead.
+//! Memory: one record, which has at least one batch, a window of 1 MiB, another one where the logs are asked what is
+//! synced, and 8 bytes for each log that is ahead.
 
 use crate::codec::Parts;
 use crate::core::Handle;
 use crate::disk::{self, Disk, Name};
+use crate::proven::Proven;
 use crate::record::{self, HEADER, Piece};
 use crate::recover;
 use crate::wal::{self, Change, Head, Note};
@@ -50,6 +54,8 @@ pub(crate) struct Stream<D: Disk> {
     next: u64,
     /// Changes up to this one are durable enough.
     limit: u64,
+    /// What the files state to be synced, for changes after that.
+    proven: Proven<D>,
     place: Option<Place<D>>,
     /// The logs after that, from the newest that was seen back. Each log names the one before it, so the way forward is
     /// found from the newest one back, and kept.
@@ -121,6 +127,7 @@ impl<D: Disk> Handle<D> {
             durability,
             next: since + 1,
             limit: 0,
+            proven: Proven::default(),
             place: None,
             ahead: Vec::new(),
             piece: Piece::default(),
@@ -166,17 +173,44 @@ impl<D: Disk> Stream<D> {
         Ok(sequence <= self.limit)
     }
 
+    /// Whether the files have to state what is synced: this process has not written all of them.
+    fn asks_files(&self) -> bool {
+        let is_synced = !matches!(self.durability, Durability::Memory | Durability::Buffered);
+        is_synced && !(self.is_alone() && self.store.log().is_settled())
+    }
+
+    /// Whether the record at the place is durable enough, by what the files state.
+    fn is_proven(&mut self) -> Result<bool> {
+        let Some(place) = self.place.as_ref().filter(|_| self.asks_files()) else { return Ok(false) };
+        if self.is_alone() && place.sequence > self.store.visible() {
+            return Ok(false);
+        }
+        self.proven.covers(self.store.disk(), place.number, place.end)
+    }
+
+    /// Whether the change of this number, in the record at the place, is durable enough.
+    fn is_durable(&mut self, sequence: u64) -> Result<bool> {
+        if !self.asks_files() {
+            return self.is_due(sequence);
+        }
+        if self.limit == 0 {
+            self.limit = self.limit()?;
+        }
+        // Another look at the manifest comes last, because it reads all of it.
+        Ok(sequence <= self.limit || self.is_proven()? || self.is_due(sequence)?)
+    }
+
     fn next(&mut self) -> Result<Option<engine::Change>> {
         self.store.check_here()?;
         let due = self.place.as_ref().map_or(self.next, |place| place.sequence);
-        if !self.is_due(due)? {
+        if !self.asks_files() && !self.is_due(due)? {
             return Ok(None);
         }
         loop {
             if let Some(place) = &mut self.place {
                 if !place.body.is_empty() {
                     let sequence = place.sequence;
-                    if !self.is_due(sequence)? {
+                    if !self.is_durable(sequence)? {
                         return Ok(None);
                     }
                     match self.take()? {
@@ -204,7 +238,7 @@ impl<D: Disk> Stream<D> {
         let read = record::next(disk, &place.file, name, place.end, &mut self.piece);
         match read {
             Ok(None) => Ok(false),
-            Ok(Some((body, end))) => {
+            Ok(Some(record::Next { body, end, .. })) => {
                 (place.body, place.end) = (body, end);
                 Ok(true)
             }

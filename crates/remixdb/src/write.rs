@@ -970,6 +970,21 @@ impl<D: Disk> Core<D> {
         }
     }
 
+    /// States in the log how far it is synced, if no record has done so since and there is space: others who follow the
+    /// changes learn it from the files. Called when nothing was written for a moment.
+    ///
+    /// # Errors
+    /// The log is stopped then.
+    pub(crate) fn note_synced(&self) -> Result<()> {
+        if self.history.is_none() || !self.log().has_unstated() {
+            return Ok(());
+        }
+        let _order = self.order();
+        let has_room =
+            self.log().take_room(0, 0) || (self.log().reserve(0, 0).is_ok() && self.log().take_room(0, 0));
+        if has_room { self.log().state_synced() } else { Ok(()) }
+    }
+
     /// Notes in the log that tables with keys from `first` to `last` are going to be added, or were.
     pub(crate) fn note_ingest(
         &self,

@@ -160,7 +160,7 @@ impl<D: Disk> Core<D> {
         let mut offset = pass.offset;
         while offset < log.bytes && offset - pass.offset < PIECE {
             let read = record::next(disk, log.file()?, name, offset, &mut piece)?;
-            let Some((body, end)) = read else {
+            let Some(record::Next { body, end, .. }) = read else {
                 return Err(disk::damaged(name, offset, "a record is damaged"));
             };
             let mut parts = Parts(piece.bytes(body));

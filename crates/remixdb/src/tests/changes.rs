@@ -4,6 +4,7 @@
 use super::world::{
     Content, Disk, Pairs, Step, World, beginning, follow, ingest_steps, options, seeds, steps, wide_steps,
 };
+use crate::core::Handle;
 use crate::disk::Kind;
 use crate::disk::simulated::{Failure, Fault, Simulated, Times};
 use crate::history::History;
@@ -162,6 +163,15 @@ fn one_that_follows_has_what_the_store_has() {
 /// Power cuts at every I/O of some work, while somebody follows what is synced. What he has seen is never taken back,
 /// and the changes that are there make the content that is there. Returns the number of states.
 pub(super) fn after_power_cuts(seeds: Range<u64>, every: u64) -> u64 {
+    cuts(seeds, every, false)
+}
+
+/// The same for one who follows in another process.
+pub(super) fn after_power_cuts_beside(seeds: Range<u64>, every: u64) -> u64 {
+    cuts(seeds, every, true)
+}
+
+fn cuts(seeds: Range<u64>, every: u64, is_beside: bool) -> u64 {
     let mut states = 0;
     for seed in seeds {
         let durability = [Durability::Buffered, Durability::Sync, Durability::Memory][(seed % 3) as usize];
@@ -173,9 +183,18 @@ pub(super) fn after_power_cuts(seeds: Range<u64>, every: u64) -> u64 {
         let run = |disk: &Simulated| -> Vec<Change> {
             let mut seen = Vec::new();
             let Ok(world) = World::open(disk, &options) else { return seen };
-            let Ok(mut follower) = stream(&world, 0, Durability::Sync) else { return seen };
-            for step in &work {
-                let done = world.run(step);
+            let reader = is_beside.then(|| World::open(disk, &reading()));
+            let from = match &reader {
+                None => &world,
+                Some(Ok(reader)) => reader,
+                Some(Err(_)) => return seen,
+            };
+            let Ok(mut follower) = stream(from, 0, Durability::Sync) else { return seen };
+            for (at, step) in work.iter().enumerate() {
+                let mut done = world.run(step);
+                if is_beside && at % 3 == 2 {
+                    done = done.and_then(|()| world.store.note_synced());
+                }
                 while let Ok(Some(change)) = follower.next() {
                     seen.push(change);
                 }
@@ -241,6 +260,133 @@ fn a_power_cut_takes_nothing_back_that_was_seen_as_synced() {
     let states = after_power_cuts(seeds(3, 8), sized(3, 2));
     println!("{states} states");
     assert!(states > 100, "only {states} states were looked at");
+}
+
+#[test]
+fn a_power_cut_takes_nothing_back_that_another_process_has_seen_as_synced() {
+    let states = after_power_cuts_beside(seeds(3, 8), sized(4, 2));
+    println!("{states} states");
+    assert!(states > 100, "only {states} states were looked at");
+}
+
+fn numbers(changes: &[Change]) -> Vec<u64> {
+    changes.iter().map(|change| change.sequence).collect()
+}
+
+/// In another process, a change comes as synced with the next record after its sync, or with the one that is written
+/// when there is nothing else to write, and not with its flush, which may come much later.
+pub(super) fn synced_beside() {
+    let (disk, options) = (Simulated::new(), kept(Durability::Buffered));
+    let world = World::open(&disk, &options).expect("it opens");
+    let reader = World::open(&disk, &reading()).expect("it opens");
+    let mut synced = stream(&reader, 0, Durability::Sync).expect("all is kept");
+    let mut next = || numbers(&rest(&mut synced).expect("all is kept"));
+    for number in 0..3 {
+        world.set_number(number).expect("it works");
+    }
+    assert_eq!(next(), [], "they are written only");
+    world.store.sync().expect("it works");
+    world.set_number(3).expect("it works");
+    assert_eq!(next(), [1, 2, 3], "and not the change that states it");
+    world.store.sync().expect("it works");
+    assert_eq!(next(), [], "nothing states that it was synced");
+    let written = disk.bytes_written();
+    for _ in 0..3 {
+        world.store.note_synced().expect("it works");
+    }
+    assert!((1..64).contains(&(disk.bytes_written() - written)), "it is stated once");
+    assert_eq!(next(), [4]);
+    // The next log states how much of this one is synced.
+    world.set_number(4).expect("it works");
+    world.store.sync().expect("it works");
+    world.set_number(5).expect("it works");
+    world.store.freeze(&mut world.store.order()).expect("it works");
+    assert_eq!(next(), [5], "the one after it is written only");
+    world.set_number(6).expect("it works");
+    assert_eq!(next(), []);
+    // If a log was synced, so are those before it.
+    world.store.sync().expect("it works");
+    world.store.note_synced().expect("it works");
+    assert_eq!(next(), [6, 7]);
+    // What was written is made durable with the first change of the next process.
+    world.set_number(7).expect("it works");
+    drop(world);
+    let world = World::open(&disk.kill(), &options).expect("it opens");
+    drop(world);
+    assert_eq!(next(), [], "opening syncs nothing");
+    let world = World::open(&disk, &options).expect("it opens");
+    world.set_number(8).expect("it works");
+    assert_eq!(next(), [8]);
+}
+
+#[test]
+fn a_reader_beside_gets_what_is_synced_before_it_is_in_tables() {
+    synced_beside();
+}
+
+/// A store that has nothing else to write states by itself what was synced.
+#[test]
+fn a_reader_beside_a_store_at_rest_gets_what_is_synced() {
+    let (disk, options) = (Simulated::new(), kept(Durability::Sync));
+    let store = Handle::open(super::world::sealed(&disk, &options).unwrap(), &options).expect("it opens");
+    let reader = World::open(&disk, &reading()).expect("it opens");
+    let mut synced = stream(&reader, 0, Durability::Sync).expect("all is kept");
+    let space = store.keyspace("default").expect("it is there");
+    for number in 1..=2 {
+        store.apply(&space, Op::Set { key: &b"k"[..], value: &[number] }).expect("it is set");
+        let change = synced.wait(Duration::from_secs(600)).expect("it waits").expect("it comes");
+        assert_eq!(change.sequence, u64::from(number));
+    }
+}
+
+/// In the process that opens a store again, what was stated to be synced comes at once, and the rest with the first
+/// change, whatever its durability.
+pub(super) fn synced_again() {
+    let (disk, options) = (Simulated::new(), kept(Durability::Buffered));
+    let world = World::open(&disk, &options).expect("it opens");
+    world.set_number(0).expect("it works");
+    world.store.sync().expect("it works");
+    world.set_number(1).expect("it works");
+    let disk = disk.kill();
+    drop(world);
+    let world = World::open(&disk, &options).expect("it opens");
+    let written = disk.bytes_written();
+    let mut synced = stream(&world, 0, Durability::Sync).expect("all is kept");
+    let mut next = || numbers(&rest(&mut synced).expect("all is kept"));
+    assert_eq!(next(), [1]);
+    assert_eq!(disk.bytes_written(), written, "it asks for no sync");
+    world.set_number(2).expect("it works");
+    assert_eq!(next(), [2], "the first change has synced what was before it");
+    world.store.sync().expect("it works");
+    assert_eq!(next(), [3]);
+}
+
+#[test]
+fn what_was_synced_before_the_store_was_opened_comes_at_once() {
+    synced_again();
+}
+
+/// One who follows the whole of a long history reads each byte a few times, and the manifest not for each change.
+#[test]
+fn statements_are_read_once() {
+    let (disk, options) =
+        (Simulated::new(), Options { memtable_bytes: 1 << 20, ..kept(Durability::Buffered) });
+    let world = World::open(&disk, &options).expect("it opens");
+    let bytes_for = |changes: u32| {
+        for number in 0..changes {
+            world.set_number(number).expect("it works");
+            if number % 4 == 0 {
+                world.store.sync().expect("it works");
+            }
+        }
+        let reader = World::open(&disk, &reading()).expect("it opens");
+        let before = disk.bytes_read();
+        let found = all(&reader, 0, Durability::Sync).expect("all is kept");
+        (found.len(), disk.bytes_read() - before)
+    };
+    let (few, many) = (bytes_for(200), bytes_for(1800));
+    assert!(few.0 > 190 && many.0 > 1990, "{few:?}, {many:?}");
+    assert!(many.1 < 12 * few.1, "{few:?}, {many:?}");
 }
 
 /// The bytes that the logs count which a store does not need, and their number.

@@ -197,6 +197,12 @@ impl<V: Device> Group<V> {
         files[first..].iter().try_for_each(|open| self.sync_file(open))
     }
 
+    /// The changes up to this one are synced: they counted as written before [`settle`](Group::settle) began, which has
+    /// returned.
+    pub(crate) fn vouch(&self, last: u64) {
+        self.synced.fetch_max(last, Ordering::Release);
+    }
+
     /// An error if nothing more is accepted.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), V::Error> {
@@ -280,6 +286,30 @@ impl<V: Device> Group<V> {
         self.written.store(queue.last, Ordering::Release);
         self.synced.store(queue.last, Ordering::Release);
         self.is_stopped.store(false, Ordering::Release);
+    }
+
+    /// Writes a record without changes that states what is synced, if that is more than `known` bytes, no record has
+    /// stated it, and no change waits, with which it would be stated. The caller ensures that no other thread queues.
+    pub(crate) fn state_synced(&self, known: u64) -> Result<(), V::Error> {
+        let open = lock(&self.writing);
+        self.check()?;
+        {
+            let mut queue = lock(&self.queue);
+            let Queue { bytes, offset, stated, file, .. } = &mut *queue;
+            let synced = file.synced.load(Ordering::Relaxed);
+            if !bytes.is_empty() || synced <= (*stated).max(known) {
+                return Ok(());
+            }
+            self.device.begin(bytes, *offset, Some(synced));
+            *stated = synced;
+        }
+        self.write_queue(&open).map_err(|error| self.stop(error))
+    }
+
+    /// Whether [`state_synced`](Group::state_synced) would write a record.
+    pub(crate) fn has_unstated(&self, known: u64) -> bool {
+        let queue = lock(&self.queue);
+        queue.bytes.is_empty() && queue.file.synced.load(Ordering::Relaxed) > queue.stated.max(known)
     }
 
     /// Whether more bytes are queued than may wait.

@@ -319,13 +319,29 @@ impl<D: Disk> Log<D> {
                 disk::sync(disk, &file, name).map_err(|error| self.group.stop(error))?;
             }
         }
+        let last = self.written();
         self.group.settle()?;
         // DURABILITY: the name of the manifest may not be durable, and logs without a manifest are no store.
         disk::sync_directory(disk, Kind::Manifest).map_err(|error| self.group.stop(error))?;
         // DURABILITY: the name of a log that was read may not be durable either, and the new log will refer to it.
         disk::sync_directory(disk, Kind::Log).map_err(|error| self.group.stop(error))?;
         self.is_settled.store(true, Ordering::Release);
+        self.group.vouch(last);
         Ok(())
+    }
+
+    /// Whether the log is synced farther than its records state.
+    pub(crate) fn has_unstated(&self) -> bool {
+        self.is_begun() && self.group.has_unstated(record::HEADER as u64)
+    }
+
+    /// Writes a record that states how far the log is synced, if no record has done so. The caller holds the store's
+    /// order lock, and has taken room for it.
+    ///
+    /// # Errors
+    /// The log is stopped then.
+    pub(crate) fn state_synced(&self) -> Result<()> {
+        self.group.state_synced(record::HEADER as u64)
     }
 
     /// Writes again what may be in the memory of the system only.
