@@ -3,7 +3,9 @@
 use crate::engine;
 use crate::salvage::Progress;
 use crate::url::directory;
-use forrest_engine::{EncryptionKey, Error, Result, Store as _};
+#[cfg(any(feature = "memory", feature = "llds"))]
+use forrest_engine::Store as _;
+use forrest_engine::{EncryptionKey, Error, Result};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -19,7 +21,7 @@ pub(crate) fn back_up(
     check(path)?;
     match store {
         engine::Store::Disk(store) => store.backup(path, options, see),
-        #[cfg(any(feature = "memory", feature = "llds", feature = "simulated"))]
+        #[cfg(any(feature = "memory", feature = "llds"))]
         other => Err(Error::unsupported(format!(
             "backup of \"{}\": only stores on disk have backups; a checkpoint makes one of this store",
             other.capabilities().home()

@@ -9,7 +9,7 @@ use forrest_engine::{Error, Result};
 use std::path::Path;
 
 /// The new store's cache. It can be small, because the checkpoint does not read what it has written.
-#[cfg(any(feature = "memory", feature = "llds", feature = "simulated"))]
+#[cfg(any(feature = "memory", feature = "llds"))]
 const CACHE_BYTES: usize = 1 << 20;
 
 /// Copies a store into a new directory.
@@ -19,13 +19,13 @@ pub(crate) fn checkpoint(store: &engine::Store, path: &Path) -> Result<()> {
     }
     match store {
         engine::Store::Disk(store) => store.checkpoint(path),
-        #[cfg(any(feature = "memory", feature = "llds", feature = "simulated"))]
+        #[cfg(any(feature = "memory", feature = "llds"))]
         other => of_snapshot(other, path),
     }
 }
 
 /// Writes the current content of a store of another home to a new store on disk.
-#[cfg(any(feature = "memory", feature = "llds", feature = "simulated"))]
+#[cfg(any(feature = "memory", feature = "llds"))]
 fn of_snapshot(store: &engine::Store, path: &Path) -> Result<()> {
     use forrest_engine::{ErrorKind, Store as _};
     use remixdb::disk::Unfinished;
@@ -43,7 +43,7 @@ fn of_snapshot(store: &engine::Store, path: &Path) -> Result<()> {
 }
 
 /// Writes all pairs of a snapshot to a new store, durably.
-#[cfg(any(feature = "memory", feature = "llds", feature = "simulated"))]
+#[cfg(any(feature = "memory", feature = "llds"))]
 fn write(snapshot: &engine::Snapshot, into: &remixdb::disk::Unfinished) -> Result<()> {
     use crate::view::View;
     use forrest_engine::{Durability, Keyspace as _, Op, Options, Snapshot as _, Store as _};

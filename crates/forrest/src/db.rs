@@ -648,8 +648,6 @@ impl Db {
     pub fn rotate_key(&self, key: &forrest_engine::EncryptionKey) -> Result<()> {
         match &self.store {
             engine::Store::Disk(store) => store.rotate_key(key),
-            #[cfg(feature = "simulated")]
-            engine::Store::Simulated(store) => store.rotate_key(key),
             #[cfg(any(feature = "memory", feature = "llds"))]
             _ => Err(not_encrypted()),
         }
@@ -666,8 +664,6 @@ impl Db {
     pub fn rotate_data_key(&self) -> Result<()> {
         match &self.store {
             engine::Store::Disk(store) => store.rotate_data_key(),
-            #[cfg(feature = "simulated")]
-            engine::Store::Simulated(store) => store.rotate_data_key(),
             #[cfg(any(feature = "memory", feature = "llds"))]
             _ => Err(not_encrypted()),
         }

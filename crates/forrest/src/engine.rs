@@ -85,7 +85,7 @@ macro_rules! homes {
                             Keyspace::$home(keyspace) => (keyspace, op),
                             #[cfg(any(
                         all(feature = "memory", feature = "llds"),
-                        all(feature = "disk", any(feature = "memory", feature = "llds", feature = "simulated")),
+                        all(feature = "disk", any(feature = "memory", feature = "llds")),
                     ))]
                             _ => unreachable!("a keyspace of another store was refused"),
                         }),
@@ -199,7 +199,7 @@ macro_rules! homes {
                     $($(#[$if])* (Keyspace::$home(a), Keyspace::$home(b)) => a.same_store(b),)+
                     #[cfg(any(
                         all(feature = "memory", feature = "llds"),
-                        all(feature = "disk", any(feature = "memory", feature = "llds", feature = "simulated")),
+                        all(feature = "disk", any(feature = "memory", feature = "llds")),
                     ))]
                     _ => false,
                 }
@@ -210,7 +210,7 @@ macro_rules! homes {
                     $($(#[$if])* (Keyspace::$home(a), Keyspace::$home(b)) => a.is(b),)+
                     #[cfg(any(
                         all(feature = "memory", feature = "llds"),
-                        all(feature = "disk", any(feature = "memory", feature = "llds", feature = "simulated")),
+                        all(feature = "disk", any(feature = "memory", feature = "llds")),
                     ))]
                     _ => false,
                 }
@@ -461,9 +461,7 @@ homes! {
     #[cfg(feature = "llds")]
     Kernel(::llds::Store),
     #[cfg(feature = "disk")]
-    Disk(remixdb::Store<remixdb::disk::Sealed<remixdb::disk::Real>>),
-    #[cfg(feature = "simulated")]
-    Simulated(remixdb::Store<remixdb::disk::Sealed<remixdb::disk::simulated::Simulated>>),
+    Disk(remixdb::Store),
 }
 
 #[cfg(not(any(feature = "memory", feature = "llds", feature = "disk")))]

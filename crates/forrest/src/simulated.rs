@@ -13,7 +13,7 @@ pub use remixdb::disk::simulated::{CrashStates, Failure, Fate, Fault, Simulated,
 
 /// The background work of a store on a simulated disk.
 #[derive(Clone)]
-pub struct Background(remixdb::Store<Sealed<Simulated>>);
+pub struct Background(remixdb::Store);
 
 impl Background {
     /// Does a bounded part of the background work, if there is any. Returns true if there may be more.
@@ -43,12 +43,12 @@ pub fn open_unattended(disk: Simulated, builder: &Builder) -> Result<(Db, Backgr
     let options = builder.resolved();
     options.check()?;
     let store = remixdb::Store::open_unattended(sealed(disk, &options)?, &options)?;
-    let db = Db::new(engine::Store::Simulated(store.clone()), &options, builder.sizes)?;
+    let db = Db::new(engine::Store::Disk(store.clone()), &options, builder.sizes)?;
     Ok((db, Background(store)))
 }
 
 /// The disk as the options say. Without a key it does nothing, so that I/Os have the same numbers.
-fn sealed(disk: Simulated, options: &Options) -> Result<Sealed<Simulated>> {
+fn sealed(disk: Simulated, options: &Options) -> Result<Sealed> {
     match options.encryption_key {
         None => Ok(Sealed::plain(disk)),
         Some(_) => Sealed::open(disk, options),
@@ -62,6 +62,6 @@ fn sealed(disk: Simulated, options: &Options) -> Result<Sealed<Simulated>> {
 pub fn open(disk: Simulated, builder: &Builder) -> Result<Db> {
     let options = builder.resolved();
     options.check()?;
-    let store = engine::Store::Simulated(remixdb::Store::open(sealed(disk, &options)?, &options)?);
+    let store = engine::Store::Disk(remixdb::Store::open(sealed(disk, &options)?, &options)?);
     Db::new(store, &options, builder.sizes)
 }

@@ -7,7 +7,6 @@
 //! The keys of ranges that a memtable deletes are left out of the tables, and of the older memtables. Of the memtable
 //! itself they are not: they may have come after.
 
-use crate::disk::Disk;
 use crate::version::Version;
 use forrest_engine::spans::{self, Span, Spans};
 use forrest_engine::{Approximate, Result};
@@ -19,8 +18,8 @@ const DELETED_MAX: usize = 64;
 ///
 /// # Errors
 /// `Corrupt` and `Io` from the tables that have the ends.
-pub(crate) fn approximate<D: Disk>(
-    version: &Version<D>,
+pub(crate) fn approximate(
+    version: &Version,
     space: u32,
     read_at: u64,
     start: &[u8],

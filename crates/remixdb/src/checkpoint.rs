@@ -20,7 +20,7 @@
 
 use crate::catalog::Catalog;
 use crate::core::Handle;
-use crate::disk::{self, Disk, Kind, Name};
+use crate::disk::{self, Disk, Kind, Name, Sealed, SealedFile};
 use crate::manifest::{Manifest, ManifestState};
 use crate::memtable;
 use crate::table::Table;
@@ -33,19 +33,19 @@ use forrest_engine::Result;
 use std::sync::Arc;
 
 /// The files that a checkpoint has in common with its store.
-pub(crate) struct Shared<D: Disk> {
-    pub(crate) tables: Vec<Arc<Table<D>>>,
-    pub(crate) remixes: Vec<(Name, D::File)>,
+pub(crate) struct Shared {
+    pub(crate) tables: Vec<Arc<Table>>,
+    pub(crate) remixes: Vec<(Name, SealedFile)>,
     /// The logs that have values of the tables.
-    pub(crate) logs: Vec<Arc<Kept<D>>>,
+    pub(crate) logs: Vec<Arc<Kept>>,
 }
 
-impl<D: Disk> Handle<D> {
+impl Handle {
     /// Copies the store as it is into an empty directory, while it goes on.
     ///
     /// # Errors
     /// `Corrupt` if a table is missing or cannot be opened; `Io`, `OutOfSpace`. The directory is then not a store.
-    pub(crate) fn checkpoint(&self, into: D) -> Result<()> {
+    pub(crate) fn checkpoint(&self, into: Sealed) -> Result<()> {
         let into = Arc::new(into);
         let snapshot = self.snapshot()?;
         let (version, catalog, sequence) = snapshot.parts();
@@ -78,11 +78,7 @@ impl<D: Disk> Handle<D> {
 }
 
 /// The files of tables and REMIXes, held open, and the state of the manifest that names them.
-pub(crate) fn shared<D: Disk>(
-    disk: &D,
-    version: &Version<D>,
-    catalog: &Catalog,
-) -> Result<(ManifestState, Shared<D>)> {
+pub(crate) fn shared(disk: &Sealed, version: &Version, catalog: &Catalog) -> Result<(ManifestState, Shared)> {
     let keyspaces = catalog.spaces.values().map(|space| (space.id, space.name.to_string())).collect();
     let chosen = catalog.spaces.values().filter_map(|space| Some((space.id, space.chosen()?)));
     let compression = chosen.collect();
@@ -127,11 +123,11 @@ pub(crate) fn shared<D: Disk>(
 }
 
 /// Writes what a snapshot sees in memtables to logs, the first with this number; the end of the last one.
-pub(crate) fn log<D: Disk>(
-    version: &Version<D>,
+pub(crate) fn log(
+    version: &Version,
     catalog: &Catalog,
     read_at: u64,
-    into: &Arc<D>,
+    into: &Arc<Sealed>,
     mut number: u64,
 ) -> Result<End> {
     let head = Head {

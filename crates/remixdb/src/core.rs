@@ -3,7 +3,7 @@
 
 use crate::catalog::Catalog;
 use crate::current::{Current, Reading};
-use crate::disk::{self, Disk, Kind, Name};
+use crate::disk::{self, Disk, Kind, Name, Sealed};
 use crate::gaps::{Changes, Gaps};
 use crate::history::History;
 use crate::limits::Limits;
@@ -43,25 +43,20 @@ const BACKLOG_MOST: usize = 2;
 const CLOSING_MOST: Duration = Duration::from_secs(1);
 
 /// A handle to an open store. Dropping the last one closes the store.
-pub(crate) struct Handle<D: Disk>(Arc<Opened<D>>);
+#[derive(Clone)]
+pub(crate) struct Handle(Arc<Opened>);
 
-impl<D: Disk> Clone for Handle<D> {
-    fn clone(&self) -> Self {
-        Handle(self.0.clone())
-    }
-}
-
-impl<D: Disk> Deref for Handle<D> {
-    type Target = Core<D>;
+impl Deref for Handle {
+    type Target = Core;
     #[inline]
-    fn deref(&self) -> &Core<D> {
+    fn deref(&self) -> &Core {
         &self.0.core
     }
 }
 
-impl<D: Disk> Handle<D> {
+impl Handle {
     /// A handle to a store, with its background thread if it has one.
-    pub(crate) fn new(core: Arc<Core<D>>, worker: Option<JoinHandle<()>>) -> Handle<D> {
+    pub(crate) fn new(core: Arc<Core>, worker: Option<JoinHandle<()>>) -> Handle {
         Handle(Arc::new(Opened { core, worker, beside: OnceLock::new() }))
     }
 
@@ -71,19 +66,19 @@ impl<D: Disk> Handle<D> {
     }
 
     /// True if both are handles to one store.
-    pub(crate) fn is(&self, other: &Handle<D>) -> bool {
+    pub(crate) fn is(&self, other: &Handle) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
 /// What the handles share.
-struct Opened<D: Disk> {
-    core: Arc<Core<D>>,
+struct Opened {
+    core: Arc<Core>,
     worker: Option<JoinHandle<()>>,
     beside: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-impl<D: Disk> Drop for Opened<D> {
+impl Drop for Opened {
     fn drop(&mut self) {
         if !self.core.origin.is_here() {
             // This is a forked process. The thread is not here, and everything that is open belongs to the
@@ -111,7 +106,7 @@ impl<D: Disk> Drop for Opened<D> {
 }
 
 /// The state of a store that its parts share.
-pub(crate) struct Core<D: Disk> {
+pub(crate) struct Core {
     /// The process that opened it.
     pub(crate) origin: Origin,
     /// The options with which it was opened. Those in `limits` may have changed since.
@@ -120,12 +115,12 @@ pub(crate) struct Core<D: Disk> {
     /// Values of at least this many bytes stay in the log.
     pub(crate) large_values: usize,
     /// The disk, the cache and the limit for memory, which the partitions use too.
-    pub(crate) shared: Arc<Shared<D>>,
+    pub(crate) shared: Arc<Shared>,
     /// Greater than the number of every file that ever existed.
     pub(crate) numbers: AtomicU64,
-    pub(crate) version: Current<Version<D>>,
+    pub(crate) version: Current<Version>,
     /// Scans of ranges that wait to go on.
-    pub(crate) parked: Parked<D>,
+    pub(crate) parked: Parked,
     pub(crate) gaps: Gaps,
     /// Bytes of the memtables that wait to become tables.
     pub(crate) backlog_bytes: AtomicUsize,
@@ -152,15 +147,15 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) readers: Readers,
     /// The keyspaces. Replaced by the holder of the order lock.
     pub(crate) catalog: Current<Catalog>,
-    pub(crate) order: Mutex<Order<D>>,
-    pub(crate) log: Log<D>,
+    pub(crate) order: Mutex<Order>,
+    pub(crate) log: Log,
     /// What is kept of logs that are not needed; `None` if nothing is.
     pub(crate) history: Option<History>,
     /// Whether the last change that was read is an ingest of which it is unknown whether it was done. Only for a store
     /// that is read beside another process.
     pub(crate) is_ingesting: AtomicBool,
     /// Its holder does the background work.
-    pub(crate) manifest: Mutex<Manifest<D>>,
+    pub(crate) manifest: Mutex<Manifest>,
     /// The manifest that was read, and where the logs ended. Only for a store that is read beside another process.
     pub(crate) read_to: Mutex<(Name, End)>,
     /// Bytes of files that are kept because other processes read them.
@@ -177,9 +172,9 @@ pub(crate) struct Core<D: Disk> {
     /// How the space of kept logs comes back.
     pub(crate) collector: Mutex<Collector>,
     /// What the holder of the manifest keeps for the values of the memtable that becomes tables.
-    pub(crate) keeping: Mutex<Arc<Logs<D>>>,
+    pub(crate) keeping: Mutex<Arc<Logs>>,
     /// What it keeps for the values of tables that it adds.
-    pub(crate) adding: Mutex<Arc<Logs<D>>>,
+    pub(crate) adding: Mutex<Arc<Logs>>,
     /// Whether the last change found no room in the log.
     pub(crate) is_short: AtomicBool,
     /// Whether there was no room for the tables of the oldest memtable.
@@ -187,16 +182,16 @@ pub(crate) struct Core<D: Disk> {
 }
 
 /// The state that changes of the store take turns for.
-pub(crate) struct Order<D: Disk> {
+pub(crate) struct Order {
     /// The current version, for the holder of the order lock.
-    pub(crate) version: Arc<Version<D>>,
+    pub(crate) version: Arc<Version>,
     /// The sequence number of the last change.
     pub(crate) sequence: u64,
     /// A buffer in which versions are encoded.
     pub(crate) scratch: Vec<u8>,
 }
 
-impl<D: Disk> Changes for Core<D> {
+impl Changes for Core {
     fn gaps(&self) -> &Gaps {
         &self.gaps
     }
@@ -212,7 +207,7 @@ impl<D: Disk> Changes for Core<D> {
     }
 }
 
-impl<D: Disk> Spend for Core<D> {
+impl Spend for Core {
     /// A merge that keeps a memtable from becoming tables goes on at once: writers may wait for that one.
     fn spend(&self, bytes: usize) -> Result<()> {
         self.tasks.count(bytes);
@@ -228,7 +223,7 @@ impl<D: Disk> Spend for Core<D> {
     }
 }
 
-impl<D: Disk> Core<D> {
+impl Core {
     /// Takes the time of a call, if that is wanted.
     #[inline]
     pub(crate) fn timed<R>(&self, call: Call, work: impl FnOnce() -> R) -> R {
@@ -263,7 +258,7 @@ impl<D: Disk> Core<D> {
     }
 }
 
-impl<D: Disk> Core<D> {
+impl Core {
     /// An error in a process that was forked from the one that opened the store. Locks that other threads
     /// held at the fork are held here forever.
     #[inline]
@@ -285,7 +280,7 @@ impl<D: Disk> Core<D> {
         if self.log.is_queued() { self.log.commit(self.log.last(), Durability::Buffered) } else { Ok(()) }
     }
 
-    pub(crate) fn log(&self) -> &Log<D> {
+    pub(crate) fn log(&self) -> &Log {
         &self.log
     }
 
@@ -300,25 +295,25 @@ impl<D: Disk> Core<D> {
     }
 
     /// The disk of the store.
-    pub(crate) fn disk(&self) -> &D {
+    pub(crate) fn disk(&self) -> &Sealed {
         &self.shared.disk
     }
 
-    pub(crate) fn open_table(&self, number: u64) -> Result<Table<D>> {
+    pub(crate) fn open_table(&self, number: u64) -> Result<Table> {
         let table = Table::open(self.shared.disk.clone(), Name::table(number), &self.shared.cache)?;
         Ok(table.with_values(&self.shared.values))
     }
 
     /// The current version, for a short time.
     #[inline]
-    pub(crate) fn version(&self) -> Reading<Version<D>> {
+    pub(crate) fn version(&self) -> Reading<Version> {
         self.version.read()
     }
 
     /// Replaces the current version. The caller holds the order lock. Until this returns, it must change
     /// nothing that only the new version has. The old version should be dropped without the lock, because
     /// that may close files.
-    pub(crate) fn set_version(&self, order: &mut Order<D>, version: Version<D>) -> Arc<Version<D>> {
+    pub(crate) fn set_version(&self, order: &mut Order, version: Version) -> Arc<Version> {
         let version = Arc::new(version);
         self.version.replace(&version);
         self.shared.memory.add(version.memtables());
@@ -400,7 +395,7 @@ impl<D: Disk> Core<D> {
         self.limits.memtable_bytes().saturating_mul(BACKLOG_MOST + 1)
     }
 
-    pub(crate) fn order(&self) -> MutexGuard<'_, Order<D>> {
+    pub(crate) fn order(&self) -> MutexGuard<'_, Order> {
         lock(&self.order)
     }
 
@@ -465,12 +460,12 @@ impl<D: Disk> Core<D> {
     /// Registers a reader of the current state. What it reads is kept until `readers.give_back`. It may be read
     /// after `readers.wait`.
     /// Also returns whether the last change is an ingest whose tables may be missing.
-    pub(crate) fn take_reader(&self) -> (u64, Arc<Version<D>>, Arc<Catalog>, bool) {
-        type State<D> = (Arc<Version<D>>, Arc<Catalog>, bool);
+    pub(crate) fn take_reader(&self) -> (u64, Arc<Version>, Arc<Catalog>, bool) {
+        type State = (Arc<Version>, Arc<Catalog>, bool);
         // ORDERING: set by `refresh` only, under the order lock.
         let is_ingesting = || self.is_ingesting.load(Ordering::Relaxed);
-        let current = || -> State<D> { (self.version().clone(), self.catalog(), is_ingesting()) };
-        let is_current = |(version, catalog, _): &State<D>| {
+        let current = || -> State { (self.version().clone(), self.catalog(), is_ingesting()) };
+        let is_current = |(version, catalog, _): &State| {
             Arc::ptr_eq(version, &self.version()) && Arc::ptr_eq(catalog, &self.catalog.read())
         };
         // What another process has changed is taken over as a whole, under the order lock: see `refresh`.

@@ -63,10 +63,10 @@ fn seal(name: Name, bytes: &mut Vec<u8>) {
 }
 
 /// A disk with the input as its only file: as it is, and sealed.
-fn disks(name: Name, input: &[u8]) -> [Simulated; 2] {
+fn disks(name: Name, input: &[u8]) -> [Sealed; 2] {
     let mut sealed = input.to_vec();
     seal(name, &mut sealed);
-    [input.to_vec(), sealed].map(|bytes| Simulated::from_files([(name, bytes)]))
+    [input.to_vec(), sealed].map(|bytes| Sealed::plain(Simulated::from_files([(name, bytes)])))
 }
 
 fn no_cache() -> Arc<Cache> {
@@ -107,12 +107,13 @@ pub fn description(input: &[u8]) {
     let name = Name::copy(NUMBER);
     for disk in disks(name, input) {
         let copies = [(Name::copy(NUMBER - 1), vec![0; page::BYTES]), (Name::backup(NUMBER), Vec::new())];
-        let disk = Arc::new(Simulated::from_files(disk.files().into_iter().chain(copies)));
+        let files = disk.simulated().files().into_iter().chain(copies);
+        let disk = Arc::new(Sealed::plain(Simulated::from_files(files)));
         let listed = backup::list(disk.clone()).expect("damage is listed");
         assert!(listed.iter().all(|backup| backup.files <= input.len() as u64), "more files than bytes");
         let mut see = |_: backup::Progress| ControlFlow::Continue(());
-        let verified = backup::verify(&*disk, None, &mut see);
-        let restored = backup::restore_into(&*disk, None, Simulated::new(), &mut see);
+        let verified = backup::verify(&disk, None, &mut see);
+        let restored = backup::restore_into(&disk, None, Sealed::plain(Simulated::new()), &mut see);
         assert!(verified.is_ok() || restored.is_err(), "damage was restored");
         let _ = backup::prune_in(disk, backup::Keep::Newest(1));
     }
@@ -145,7 +146,7 @@ pub fn keys(input: &[u8]) {
 pub fn table(input: &[u8]) {
     let name = Name::table(NUMBER);
     for disk in disks(name, input) {
-        if let Ok(table) = Table::open(Arc::new(Sealed::plain(disk)), name, &no_cache()) {
+        if let Ok(table) = Table::open(Arc::new(disk), name, &no_cache()) {
             let table = Arc::new(table);
             let last = table.entries().saturating_sub(1);
             // An error ends a walk. Entries after it are reached from the other end.
@@ -158,7 +159,7 @@ pub fn table(input: &[u8]) {
 }
 
 /// Reads one entry, and searches for its key.
-fn look_at(table: &Arc<Table<Sealed<Simulated>>>, ordinal: u32) -> Result<()> {
+fn look_at(table: &Arc<Table>, ordinal: u32) -> Result<()> {
     if ordinal >= table.entries() {
         return Ok(());
     }
@@ -184,7 +185,7 @@ fn look_at(table: &Arc<Table<Sealed<Simulated>>>, ordinal: u32) -> Result<()> {
 }
 
 /// Reads all entries in order with one cursor.
-fn walk(table: &Arc<Table<Sealed<Simulated>>>) -> Result<()> {
+fn walk(table: &Arc<Table>) -> Result<()> {
     let mut cursor = table::TableCursor::walking(table.clone());
     for ordinal in 0..table.entries().min(ENTRIES_MAX) {
         cursor.key_at(ordinal)?;
@@ -213,7 +214,7 @@ fn tables() -> &'static [(Name, Vec<u8>)] {
             }
             builder.finish().expect("it can be written");
         }
-        disk.inner().files()
+        disk.simulated().files()
     })
 }
 
@@ -240,7 +241,7 @@ pub fn remix(input: &[u8]) {
 }
 
 /// Walks through a partition from both ends, and looks up keys that it has and has not.
-fn search(opened: &Partition<Sealed<Simulated>>) -> Result<()> {
+fn search(opened: &Partition) -> Result<()> {
     let mut cursor = opened.cursor(false, 0)?;
     let mut steps = 0;
     let mut is_at_one = cursor.first()?;
@@ -420,8 +421,8 @@ mod tests {
         for tags in [false, true] {
             let name = Name::remix(NUMBER + u64::from(tags));
             let remix = crate::remix::build(&mut partition::runs(&opened), tags).expect("a REMIX");
-            remix.write(&*disk, name, &named).expect("it can be written");
-            let mut files = disk.inner().files().into_iter();
+            remix.write(&disk, name, &named).expect("it can be written");
+            let mut files = disk.simulated().files().into_iter();
             let (_, bytes) = files.find(|(other, _)| *other == name).expect("it is there");
             inputs.push(("remix", format!("tags-{tags}"), bytes));
         }

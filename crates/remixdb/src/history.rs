@@ -14,7 +14,7 @@
 //! Nothing is remembered but what the files state. A log that cannot be read now is kept, and so are those before it.
 
 use crate::codec::Parts;
-use crate::disk::{self, Disk, Name};
+use crate::disk::{self, Name, Sealed};
 use crate::record::{self, HEADER, Piece};
 use crate::wal::{self, Change, Note};
 use forrest_base::lock;
@@ -90,9 +90,9 @@ impl History {
     ///
     /// # Errors
     /// `Io`, `Corrupt`, `OutOfSpace`: it is unknown which are to be kept.
-    pub(crate) fn kept<D: Disk>(
+    pub(crate) fn kept(
         &self,
-        disk: &D,
+        disk: &Sealed,
         floor: u64,
         there: &BTreeSet<u64>,
         is_full: bool,
@@ -186,14 +186,14 @@ impl History {
 }
 
 /// What a log states; `None` if it is not there, was never used, is damaged, or has no history.
-fn facts<D: Disk>(disk: &D, number: u64) -> Result<Option<Facts>> {
+fn facts(disk: &Sealed, number: u64) -> Result<Option<Facts>> {
     match intact_facts(disk, number) {
         Err(error) if error.kind() == ErrorKind::Corrupt => Ok(None),
         facts => facts,
     }
 }
 
-fn intact_facts<D: Disk>(disk: &D, number: u64) -> Result<Option<Facts>> {
+fn intact_facts(disk: &Sealed, number: u64) -> Result<Option<Facts>> {
     let name = Name::log(number);
     let Some(file) = disk::open_if_there(disk, name)? else { return Ok(None) };
     let Some(head) = wal::head(disk, &file, number)?.filter(|head| head.has_history) else { return Ok(None) };

@@ -9,7 +9,7 @@
 
 use crate::catalog::Space;
 use crate::core::Handle;
-use crate::disk::{self, Disk, Name};
+use crate::disk::{self, Name, Sealed};
 use crate::gauge::Share;
 use crate::memtable::VALUE_MAX;
 use crate::partition::LOOK;
@@ -24,14 +24,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Pairs of a keyspace that are being ingested.
-pub(crate) struct Ingest<D: Disk> {
-    store: Handle<D>,
+pub(crate) struct Ingest {
+    store: Handle,
     space: Arc<Space>,
-    writing: Option<Writing<D>>,
-    tables: Vec<Arc<Table<D>>>,
+    writing: Option<Writing>,
+    tables: Vec<Arc<Table>>,
     /// The log of values that is being written, and those that are complete.
-    values: Option<ValueLog<D>>,
-    logs: Logs<D>,
+    values: Option<ValueLog>,
+    logs: Logs,
     /// The numbers of the next ones.
     next_logs: Range<u64>,
     /// The files that were begun.
@@ -43,8 +43,8 @@ pub(crate) struct Ingest<D: Disk> {
 }
 
 /// A table that is being written.
-struct Writing<D: Disk> {
-    builder: Builder<'static, Arc<D>>,
+struct Writing {
+    builder: Builder<'static, Arc<Sealed>>,
     /// It ends before this key, where a partition begins.
     end: Option<Vec<u8>>,
     /// Values with as many bytes and more go to logs.
@@ -53,9 +53,9 @@ struct Writing<D: Disk> {
     share: Share,
 }
 
-impl<D: Disk> Ingest<D> {
+impl Ingest {
     /// Begins an ingest into a keyspace.
-    pub(crate) fn begin(store: &Handle<D>, space: &Arc<Space>) -> Result<Ingest<D>> {
+    pub(crate) fn begin(store: &Handle, space: &Arc<Space>) -> Result<Ingest> {
         store.check_ingest(space)?;
         Ok(Ingest {
             store: store.clone(),
@@ -90,7 +90,7 @@ impl<D: Disk> Ingest<D> {
 
     fn write(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let most = self.store.limits.table_bytes();
-        let is_whole = |writing: &Writing<D>| {
+        let is_whole = |writing: &Writing| {
             writing.builder.bytes() >= most || writing.end.as_deref().is_some_and(|end| key >= end)
         };
         if self.writing.as_ref().is_some_and(is_whole) {
@@ -155,7 +155,7 @@ impl<D: Disk> Ingest<D> {
     }
 
     /// Begins a table whose first key this is.
-    fn next_table(&mut self, key: &[u8]) -> Result<Writing<D>> {
+    fn next_table(&mut self, key: &[u8]) -> Result<Writing> {
         let store = &self.store;
         store.check_ingest(&self.space)?;
         let number = store.next_number();
@@ -206,7 +206,7 @@ impl<D: Disk> Ingest<D> {
     }
 }
 
-impl<D: Disk> forrest_engine::Ingest for Ingest<D> {
+impl forrest_engine::Ingest for Ingest {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check()?;
         check_value(&Op::Set { key, value })?;
@@ -237,7 +237,7 @@ impl<D: Disk> forrest_engine::Ingest for Ingest<D> {
     }
 }
 
-impl<D: Disk> Drop for Ingest<D> {
+impl Drop for Ingest {
     fn drop(&mut self) {
         // In a forked process the files are the parent's.
         if self.store.check_here().is_ok() {

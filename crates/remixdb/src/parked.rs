@@ -14,7 +14,6 @@
 //!   of ended iterations. So it is at most twice as long as the greatest number of concurrent iterations, or
 //!   [`FEW`].
 
-use crate::disk::Disk;
 use crate::scan::Scan;
 use crate::stripe::Stripes;
 use crate::sync::{Mutex, lock};
@@ -26,31 +25,31 @@ use std::sync::{Arc, Weak};
 const FEW: usize = 32;
 
 /// All slots of a store.
-pub(crate) struct Parked<D: Disk> {
-    lists: Stripes<Mutex<List<D>>>,
+pub(crate) struct Parked {
+    lists: Stripes<Mutex<List>>,
     /// The newest version, for comparing only.
-    newest: AtomicPtr<Version<D>>,
+    newest: AtomicPtr<Version>,
 }
 
 /// Slots that threads of one stripe made.
-struct List<D: Disk> {
-    slots: Vec<Weak<Slot<D>>>,
+struct List {
+    slots: Vec<Weak<Slot>>,
     /// The length at which the slots of ended iterations are removed.
     limit: usize,
 }
 
 /// Where an iteration keeps its scan between two refills.
-pub(crate) struct Slot<D: Disk>(Mutex<Option<Box<Scan<D>>>>);
+pub(crate) struct Slot(Mutex<Option<Box<Scan>>>);
 
-impl<D: Disk> Slot<D> {
+impl Slot {
     /// Takes the scan out, if it is still there.
-    pub(crate) fn take(&self) -> Option<Box<Scan<D>>> {
+    pub(crate) fn take(&self) -> Option<Box<Scan>> {
         lock(&self.0).take()
     }
 }
 
-impl<D: Disk> Parked<D> {
-    pub(crate) fn new(newest: &Arc<Version<D>>) -> Parked<D> {
+impl Parked {
+    pub(crate) fn new(newest: &Arc<Version>) -> Parked {
         Parked {
             lists: Stripes::new(|| Mutex::new(List { slots: Vec::new(), limit: FEW })),
             newest: AtomicPtr::new(Arc::as_ptr(newest).cast_mut()),
@@ -58,18 +57,18 @@ impl<D: Disk> Parked<D> {
     }
 
     /// Makes a version the newest: from now on, a scan of another version does not stay in its slot.
-    pub(crate) fn replace(&self, newest: &Arc<Version<D>>) {
+    pub(crate) fn replace(&self, newest: &Arc<Version>) {
         // ORDERING: `drop_old` locks each slot afterwards, which orders this store before `is_newest`.
         self.newest.store(Arc::as_ptr(newest).cast_mut(), Ordering::Relaxed);
     }
 
     /// Whether a version is the newest. The address of a version that is held is unique.
-    fn is_newest(&self, version: *const Version<D>) -> bool {
+    fn is_newest(&self, version: *const Version) -> bool {
         std::ptr::eq(self.newest.load(Ordering::Relaxed), version)
     }
 
     /// A slot for an iteration, with its scan.
-    pub(crate) fn park(&self, scan: Box<Scan<D>>) -> Arc<Slot<D>> {
+    pub(crate) fn park(&self, scan: Box<Scan>) -> Arc<Slot> {
         let slot = Arc::new(Slot(Mutex::new(None)));
         {
             let mut list = lock(self.lists.mine());
@@ -84,7 +83,7 @@ impl<D: Disk> Parked<D> {
     }
 
     /// Puts the scan back into the iteration's slot.
-    pub(crate) fn park_again(&self, slot: &Slot<D>, scan: Box<Scan<D>>) {
+    pub(crate) fn park_again(&self, slot: &Slot, scan: Box<Scan>) {
         let version = scan.version();
         *lock(&slot.0) = Some(scan);
         // ORDERING: either `drop_old` locks the slot after this thread, and finds the scan, or it has done so

@@ -8,34 +8,29 @@
 //! What is stated is read from the place on that is asked about, until something covers that place, and no further. So
 //! one that follows reads each record twice, in windows of 1 MiB.
 
-use crate::disk::{self, Disk, Name};
+use crate::disk::{self, Name, Sealed, SealedFile};
 use crate::record::{self, HEADER, Piece};
 use crate::recover;
 use crate::wal::{self, Head};
 use forrest_engine::{ErrorKind, Result};
 
 /// See the head of the file.
-pub(crate) struct Proven<D: Disk> {
+#[derive(Default)]
+pub(crate) struct Proven {
     /// All logs before this one are synced, and it up to this offset.
     synced: (u64, u64),
     /// The log whose statements were read, and up to which offset.
     read: (u64, u64),
-    file: Option<D::File>,
+    file: Option<SealedFile>,
     piece: Piece,
 }
 
-impl<D: Disk> Default for Proven<D> {
-    fn default() -> Proven<D> {
-        Proven { synced: (0, 0), read: (0, 0), file: None, piece: Piece::default() }
-    }
-}
-
-impl<D: Disk> Proven<D> {
+impl Proven {
     /// Whether the record of a log that ends at an offset is synced, as far as that is stated by now.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.
-    pub(crate) fn covers(&mut self, disk: &D, log: u64, end: u64) -> Result<bool> {
+    pub(crate) fn covers(&mut self, disk: &Sealed, log: u64, end: u64) -> Result<bool> {
         if self.read < (log, end) {
             if self.read.0 != log {
                 (self.file, self.piece) = (None, Piece::default());
@@ -51,7 +46,7 @@ impl<D: Disk> Proven<D> {
     }
 
     /// Reads the next statement; false if there is none yet.
-    fn read_next(&mut self, disk: &D) -> Result<bool> {
+    fn read_next(&mut self, disk: &Sealed) -> Result<bool> {
         if self.read_record(disk)? {
             return Ok(true);
         }
@@ -66,7 +61,7 @@ impl<D: Disk> Proven<D> {
         Ok(true)
     }
 
-    fn read_record(&mut self, disk: &D) -> Result<bool> {
+    fn read_record(&mut self, disk: &Sealed) -> Result<bool> {
         let (number, offset) = self.read;
         let name = Name::log(number);
         if self.file.is_none() {
@@ -88,7 +83,7 @@ impl<D: Disk> Proven<D> {
 }
 
 /// The log that goes on after another one, if there is one: from the newest log back.
-fn log_after<D: Disk>(disk: &D, number: u64) -> Result<Option<(u64, D::File, Head)>> {
+fn log_after(disk: &Sealed, number: u64) -> Result<Option<(u64, SealedFile, Head)>> {
     let mut at = recover::newest_log(disk)?;
     while at > number {
         let Some(file) = disk::open_if_there(disk, Name::log(at))? else { return Ok(None) };

@@ -4,7 +4,7 @@
 //! after a crash. A thread of its own writes it, because the background thread may be busy for longer than a second.
 
 use crate::core::Core;
-use crate::disk::{self, Disk};
+use crate::disk::{self};
 use forrest_engine::{Error, ErrorKind, Result};
 use std::fs;
 use std::io;
@@ -26,7 +26,7 @@ impl Publisher {
     /// # Errors
     /// `Io` and others if the file cannot be written. Later failures are ignored: the file stays as it is, or is
     /// missing.
-    pub(crate) fn start<D: Disk>(core: &Arc<Core<D>>, path: &Path) -> Result<Publisher> {
+    pub(crate) fn start(core: &Arc<Core>, path: &Path) -> Result<Publisher> {
         let file = PublishedFile::of(path)?;
         file.write(&text(core)?)
             .map_err(|error| disk::failed("writing metrics to", path.display(), &error))?;
@@ -55,7 +55,7 @@ impl Drop for Publisher {
     }
 }
 
-fn text<D: Disk>(core: &Core<D>) -> Result<String> {
+fn text(core: &Core) -> Result<String> {
     Ok(core.metrics()?.prometheus(&core.stats()?))
 }
 

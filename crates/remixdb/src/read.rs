@@ -2,7 +2,6 @@
 //! belongs to. The first that has the key, or a tombstone for it, decides; or if that has operands of merges, they are
 //! gathered from there to the first that has a value or a tombstone.
 
-use crate::disk::Disk;
 use crate::memtable::{Memtable, ReadAt, Said};
 use crate::operands::{self, base_ms};
 use crate::see::{Presence, See, ToValue};
@@ -23,8 +22,8 @@ pub(crate) enum Found<R> {
 
 /// The lookup result of the memtables: `None` if they have nothing.
 #[inline]
-pub(crate) fn in_memtables<D: Disk, R>(
-    version: &Version<D>,
+pub(crate) fn in_memtables<R>(
+    version: &Version,
     space: u32,
     key: &[u8],
     read_at: ReadAt<'_>,
@@ -50,8 +49,8 @@ fn in_wrapped<R>(said: Said<'_>, read_at: ReadAt<'_>, see: impl FnMut(&[u8]) -> 
 /// The value of a key that has operands in some places; `None` if it is not there.
 #[cold]
 #[inline(never)]
-pub(crate) fn gathered<D: Disk>(
-    version: &Version<D>,
+pub(crate) fn gathered(
+    version: &Version,
     space: u32,
     key: &[u8],
     read_at: ReadAt<'_>,
@@ -80,13 +79,13 @@ pub(crate) fn gathered<D: Disk>(
 
 /// Reads the tables of a version.
 #[derive(Clone, Copy)]
-struct InTables<'r, D: Disk> {
-    version: &'r Version<D>,
+struct InTables<'r> {
+    version: &'r Version,
     space: u32,
     read_at: ReadAt<'r>,
 }
 
-impl<D: Disk> Reader for InTables<'_, D> {
+impl Reader for InTables<'_> {
     fn now_ms(&self) -> u64 {
         self.read_at.now_ms()
     }
@@ -97,8 +96,8 @@ impl<D: Disk> Reader for InTables<'_, D> {
     }
 }
 
-fn applied<D: Disk>(
-    version: &Version<D>,
+fn applied(
+    version: &Version,
     space: u32,
     key: &[u8],
     base: Option<Vec<u8>>,
@@ -112,8 +111,8 @@ fn applied<D: Disk>(
 
 /// Passes the value of a key to `see`; `None` if it is not there.
 #[inline]
-pub(crate) fn get<D: Disk, R, S>(
-    version: &Version<D>,
+pub(crate) fn get<R, S>(
+    version: &Version,
     space: u32,
     key: &[u8],
     read_at: ReadAt<'_>,
@@ -141,8 +140,8 @@ where
 
 /// When the value of a key expires, in milliseconds since 1970; `Some(None)` if it does not, and `None` if the key is
 /// not there.
-pub(crate) fn expires_ms<D: Disk>(
-    version: &Version<D>,
+pub(crate) fn expires_ms(
+    version: &Version,
     space: u32,
     key: &[u8],
     read_at: ReadAt<'_>,
@@ -158,9 +157,9 @@ pub(crate) fn expires_ms<D: Disk>(
 }
 
 /// The value of a key, to be read in pieces. One that is in a log stays there.
-pub(crate) fn pieces<D: Disk>(
-    values: &Arc<Values<D>>,
-    version: &Version<D>,
+pub(crate) fn pieces(
+    values: &Arc<Values>,
+    version: &Version,
     space: u32,
     key: &[u8],
     read_at: ReadAt<'_>,
@@ -188,8 +187,8 @@ const TOGETHER: usize = 32;
 
 /// The values of several keys, in their order. Everything that their lookups wait for, in memory and on the
 /// device, is requested before the first key is searched.
-pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
-    version: &Version<D>,
+pub(crate) fn several<K: AsRef<[u8]>>(
+    version: &Version,
     space: u32,
     keys: &[K],
     read_at: ReadAt<'_>,
@@ -235,8 +234,8 @@ pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
 
 /// Passes the value that the tables have for a key to `see`.
 #[inline]
-pub(crate) fn in_tables<D: Disk, R>(
-    version: &Version<D>,
+pub(crate) fn in_tables<R>(
+    version: &Version,
     space: u32,
     key: &[u8],
     read_at: ReadAt<'_>,
@@ -247,8 +246,8 @@ pub(crate) fn in_tables<D: Disk, R>(
 }
 
 /// Whether the tables have a key; if so, an empty value stands for what it has.
-pub(crate) fn presence_in_tables<D: Disk>(
-    version: &Version<D>,
+pub(crate) fn presence_in_tables(
+    version: &Version,
     space: u32,
     key: &[u8],
     read_at: ReadAt<'_>,
@@ -258,8 +257,8 @@ pub(crate) fn presence_in_tables<D: Disk>(
 }
 
 /// The value of a key in the tables, owned.
-pub(crate) fn value_in_tables<D: Disk>(
-    version: &Version<D>,
+pub(crate) fn value_in_tables(
+    version: &Version,
     space: u32,
     key: &[u8],
     read_at: ReadAt<'_>,

@@ -38,7 +38,7 @@
 //! distinguished from a torn write.
 
 use crate::codec::{Parts, put_number};
-use crate::disk::{self, Cipher, Disk, Kind, Name, TAG};
+use crate::disk::{self, Cipher, Disk, Kind, Name, Sealed, SealedFile, TAG};
 use forrest_engine::{Error, Result};
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed as xxh3;
@@ -243,9 +243,9 @@ pub(crate) fn seal_all(file: &mut [u8], name: Name) {
 }
 
 /// A file that is read from front to back, a window at a time.
-struct Window<'d, D: Disk> {
-    disk: &'d D,
-    file: &'d D::File,
+struct Window<'d> {
+    disk: &'d Sealed,
+    file: &'d SealedFile,
     name: Name,
     len: u64,
     bytes: Vec<u8>,
@@ -255,8 +255,8 @@ struct Window<'d, D: Disk> {
     unreadable: Option<Error>,
 }
 
-impl<'d, D: Disk> Window<'d, D> {
-    fn new(disk: &'d D, file: &'d D::File, name: Name) -> Result<Window<'d, D>> {
+impl<'d> Window<'d> {
+    fn new(disk: &'d Sealed, file: &'d SealedFile, name: Name) -> Result<Window<'d>> {
         let len = disk::len(disk, file, name)?;
         Ok(Window { disk, file, name, len, bytes: Vec::new(), start: 0, around: false, unreadable: None })
     }
@@ -378,7 +378,7 @@ fn statement(name: Name, offset: u64, body: &[u8]) -> Result<(Option<u64>, &[u8]
 ///
 /// # Errors
 /// `Unsupported` for an intact header of another version; `Io`.
-pub(crate) fn fields_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<Option<[u64; 4]>> {
+pub(crate) fn fields_of(disk: &Sealed, file: &SealedFile, name: Name) -> Result<Option<[u64; 4]>> {
     Ok(version_of(disk, file, name)?.map(|(_, fields)| fields))
 }
 
@@ -386,7 +386,7 @@ pub(crate) fn fields_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result
 ///
 /// # Errors
 /// As [`fields_of`].
-pub(crate) fn version_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<Option<(u32, [u64; 4])>> {
+pub(crate) fn version_of(disk: &Sealed, file: &SealedFile, name: Name) -> Result<Option<(u32, [u64; 4])>> {
     let mut header = [0; HEADER];
     let count = disk::read_up_to(disk, file, name, &mut header, 0)?;
     fields(name, &header[..count], disk.cipher(file))
@@ -394,7 +394,7 @@ pub(crate) fn version_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Resul
 
 /// An error if a file without a header once had one. A header is synced before the first record is written, so a record
 /// shows that, unless it states that the header is not synced yet.
-pub(crate) fn unused<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<()> {
+pub(crate) fn unused(disk: &Sealed, file: &SealedFile, name: Name) -> Result<()> {
     let mut window = Window::new(disk, file, name)?;
     for offset in HEADER as u64..window.len.saturating_sub(HEAD as u64 - 1) {
         let Some((body, _)) = window.record(offset)? else { continue };
@@ -428,9 +428,9 @@ pub(crate) struct Replayed {
 ///
 /// # Errors
 /// `Corrupt` if a record that had been synced is missing; `Io`; and the error of `see`.
-pub(crate) fn replay<D: Disk>(
-    disk: &D,
-    file: &D::File,
+pub(crate) fn replay(
+    disk: &Sealed,
+    file: &SealedFile,
     name: Name,
     from: u64,
     mut see: impl FnMut(u64, u64, &[u8]) -> Result<()>,
@@ -486,9 +486,9 @@ pub(crate) struct Next {
 ///
 /// # Errors
 /// `Io`; `Corrupt` for an intact record without a statement.
-pub(crate) fn next<D: Disk>(
-    disk: &D,
-    file: &D::File,
+pub(crate) fn next(
+    disk: &Sealed,
+    file: &SealedFile,
     name: Name,
     offset: u64,
     piece: &mut Piece,
@@ -528,9 +528,9 @@ pub(crate) struct Intact {
 ///
 /// # Errors
 /// `Io` if the file cannot be measured, and the error of `see`.
-pub(crate) fn intact<D: Disk>(
-    disk: &D,
-    file: &D::File,
+pub(crate) fn intact(
+    disk: &Sealed,
+    file: &SealedFile,
     name: Name,
     mut see: impl FnMut(u64, bool, &[u8]) -> Result<()>,
 ) -> Result<Intact> {
@@ -551,7 +551,7 @@ pub(crate) fn intact<D: Disk>(
 }
 
 /// The offset of a valid record, from `from` on, that states that the file was synced beyond `place`.
-fn vouched_beyond<D: Disk>(window: &mut Window<'_, D>, from: u64, place: u64) -> Result<Option<u64>> {
+fn vouched_beyond(window: &mut Window<'_>, from: u64, place: u64) -> Result<Option<u64>> {
     let name = window.name;
     for offset in from..window.len.saturating_sub(HEAD as u64 - 1) {
         if let Some((body, _)) = window.record(offset)?

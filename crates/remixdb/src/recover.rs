@@ -27,7 +27,7 @@ use crate::clock::Clock;
 use crate::compression;
 use crate::core::{Core, Order};
 use crate::current::Current;
-use crate::disk::{self, Disk, Hold, Kind, Name};
+use crate::disk::{self, Disk, Hold, Kind, Name, Sealed};
 use crate::gaps::Gaps;
 use crate::history::History;
 use crate::limits::Limits;
@@ -72,22 +72,22 @@ const ADVICE: &str = "\"forrest salvage\" copies what is intact to a new store";
 
 /// Opens the store in the directory, or creates a new one if the directory is empty. No thread does background work
 /// yet.
-pub(crate) fn open<D: Disk>(
-    disk: D,
+pub(crate) fn open(
+    disk: Sealed,
     builder: &Options,
     workers: impl Fn(&Options) -> Result<Workers>,
-) -> Result<Core<D>> {
+) -> Result<Core> {
     open_damaged(disk, builder, workers).map_err(|error| match error.kind() {
         ErrorKind::Corrupt => Error::new(error.kind(), format!("{}; {ADVICE}", error.message())),
         _ => error,
     })
 }
 
-fn open_damaged<D: Disk>(
-    disk: D,
+fn open_damaged(
+    disk: Sealed,
     builder: &Options,
     workers: impl Fn(&Options) -> Result<Workers>,
-) -> Result<Core<D>> {
+) -> Result<Core> {
     let cache = Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa));
     let memory =
         Memory::new(builder.memory_bytes, cache.indexes(), builder.cache_bytes, builder.memtable_bytes);
@@ -98,11 +98,11 @@ fn open_damaged<D: Disk>(
     let start = |number, parts| Ok(core(&shared, builder, workers(builder)?, number, parts));
     if builder.read_only || disk.check_writable().is_err() {
         return patiently(|lost, is_followed| {
-            let Some(found) = find_held(&**disk)? else { return Err(no_store()) };
+            let Some(found) = find_held(disk)? else { return Err(no_store()) };
             read_beside(&shared, builder, found, (lost, is_followed), start)
         });
     }
-    match find(&**disk)? {
+    match find(disk)? {
         Some(found) => go_on(&shared, builder, found, start),
         None => create(disk, builder, start),
     }
@@ -145,14 +145,14 @@ struct Found {
 
 impl Found {
     /// The logs that the store needs, in order.
-    fn chain<D: Disk>(&self, disk: &D) -> Result<Vec<Read<D>>> {
+    fn chain(&self, disk: &Sealed) -> Result<Vec<Read>> {
         let logs = self.names.iter().filter(|name| name.kind == Kind::Log && name.number >= self.state.floor);
         let logs: Vec<u64> = logs.map(|name| name.number).collect();
         replay::chain(disk, &logs, self.state.floor)
     }
 
     /// An error if the manifest was changed since, and `is_followed`.
-    fn check_newest<D: Disk>(&self, disk: &D, is_followed: bool) -> Result<()> {
+    fn check_newest(&self, disk: &Sealed, is_followed: bool) -> Result<()> {
         let is_newest =
             !is_followed || find(disk)?.is_some_and(|now| (now.name, now.end) == (self.name, self.end));
         match is_newest {
@@ -163,7 +163,7 @@ impl Found {
 }
 
 /// Looks for a store; `None` if there is none.
-fn find<D: Disk>(disk: &D) -> Result<Option<Found>> {
+fn find(disk: &Sealed) -> Result<Option<Found>> {
     let names = disk::list(disk)?;
     for &name in names.iter().rev().filter(|name| name.kind == Kind::Manifest) {
         if let Some((state, end)) = manifest::read(disk, name)? {
@@ -175,7 +175,7 @@ fn find<D: Disk>(disk: &D) -> Result<Option<Found>> {
 }
 
 /// The same beside a process that may change the store. The state that is found is held.
-fn find_held<D: Disk>(disk: &D) -> Result<Option<Found>> {
+fn find_held(disk: &Sealed) -> Result<Option<Found>> {
     for _ in 0..TRIES {
         let Some(Found { name, .. }) = find(disk)? else { return Ok(None) };
         let Some(hold) = disk::hold(disk, name)? else { continue };
@@ -190,30 +190,25 @@ fn find_held<D: Disk>(disk: &D) -> Result<Option<Found>> {
 
 /// The content of a store before its logs are read: the catalogue, the logs, the partitions, the logs with their
 /// values, and an empty memtable.
-type Content<D> = (Catalog, Vec<Read<D>>, Partitions<D>, Arc<Logs<D>>, Arc<Memtable>);
+type Content = (Catalog, Vec<Read>, Partitions, Arc<Logs>, Arc<Memtable>);
 
-fn content<D: Disk>(
-    shared: &Arc<Shared<D>>,
-    builder: &Options,
-    found: &Found,
-    lost: Lost,
-) -> Result<Content<D>> {
+fn content(shared: &Arc<Shared>, builder: &Options, found: &Found, lost: Lost) -> Result<Content> {
     let catalog = catalog_of(&found.state, found.name)?;
     catalog.set_ttls(&found.state.ttls);
     catalog.set_operators(&found.state.operators, &builder.operators)?;
-    let chain = found.chain(&*shared.disk)?;
+    let chain = found.chain(&shared.disk)?;
     let partitions = open_partitions(shared, found, &BTreeMap::new(), lost)?;
     let logs = open_logs(shared, found, lost)?;
     Ok((catalog, chain, partitions, logs, Arc::new(Memtable::new(builder, found.state.floor, 0)?)))
 }
 
 /// Opens a store to change it.
-fn go_on<D: Disk>(
-    shared: &Arc<Shared<D>>,
+fn go_on(
+    shared: &Arc<Shared>,
     builder: &Options,
     found: Found,
-    start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
-) -> Result<Core<D>> {
+    start: impl Fn(u64, Parts) -> Result<Core>,
+) -> Result<Core> {
     let (catalog, chain, partitions, logs, memtable) = content(shared, builder, &found, Lost::Taken)?;
     let disk = &shared.disk;
     let is_whole = partitions.values().flatten().all(|partition| partition.lost().is_empty());
@@ -253,18 +248,18 @@ fn go_on<D: Disk>(
 }
 
 /// Opens a store to read it.
-fn read_beside<D: Disk>(
-    shared: &Arc<Shared<D>>,
+fn read_beside(
+    shared: &Arc<Shared>,
     builder: &Options,
     found: Found,
     (lost, is_followed): (Lost, bool),
-    start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
-) -> Result<Core<D>> {
+    start: impl Fn(u64, Parts) -> Result<Core>,
+) -> Result<Core> {
     let (catalog, chain, partitions, logs, memtable) = content(shared, builder, &found, lost)?;
     let disk = &shared.disk;
-    let mut replay = Replay::begin(&**disk, builder.clone(), &found.state, catalog, memtable);
+    let mut replay = Replay::begin(disk, builder.clone(), &found.state, catalog, memtable);
     replay.logs(&chain)?;
-    found.check_newest(&**disk, is_followed)?;
+    found.check_newest(disk, is_followed)?;
     let Replay { memtable, immutable, catalog, sequence, end, is_ingesting, .. } = replay;
     let Found { names, name, end: last, state, hold } = found;
     let (origin, hold) = (Origin::here(), Arc::new(hold));
@@ -278,12 +273,12 @@ fn read_beside<D: Disk>(
 }
 
 /// Up to which change a store is in tables.
-pub(crate) fn covered<D: Disk>(disk: &D) -> Result<u64> {
+pub(crate) fn covered(disk: &Sealed) -> Result<u64> {
     Ok(find(disk)?.map_or(0, |found| found.state.covered))
 }
 
 /// The number of the newest log that was begun; 0 if there is none.
-pub(crate) fn newest_log<D: Disk>(disk: &D) -> Result<u64> {
+pub(crate) fn newest_log(disk: &Sealed) -> Result<u64> {
     let names = disk::list(disk)?;
     for name in names.into_iter().rev().filter(|name| name.kind == Kind::Log) {
         if let Some(file) = disk::open_if_there(disk, name)?
@@ -296,7 +291,7 @@ pub(crate) fn newest_log<D: Disk>(disk: &D) -> Result<u64> {
 }
 
 /// Takes over what another process has changed since the store was opened to be read, or since the last call.
-pub(crate) fn refresh<D: Disk>(core: &Core<D>) -> Result<()> {
+pub(crate) fn refresh(core: &Core) -> Result<()> {
     core.check_here()?;
     if core.check_writable().is_ok() {
         return Ok(());
@@ -309,9 +304,9 @@ pub(crate) fn refresh<D: Disk>(core: &Core<D>) -> Result<()> {
     })
 }
 
-fn take_over<D: Disk>(
-    core: &Core<D>,
-    manifest: &mut Manifest<D>,
+fn take_over(
+    core: &Core,
+    manifest: &mut Manifest,
     found: Found,
     (lost, is_followed): (Lost, bool),
 ) -> Result<()> {
@@ -393,34 +388,20 @@ fn above(names: &[Name], state: &ManifestState) -> u64 {
 }
 
 /// The logs of a store before the first of them is read.
-fn reading<D: Disk>(
-    disk: &Arc<D>,
-    manifest: (Name, u64),
-    chain: &[Read<D>],
-    history: bool,
-) -> Result<Log<D>> {
+fn reading(disk: &Arc<Sealed>, manifest: (Name, u64), chain: &[Read], history: bool) -> Result<Log> {
     let first = chain.first().expect("it has the log of the floor");
-    Ok(Log::reading(disk, manifest, first.number, first.file.clone(), first.len(&**disk)?, history))
+    Ok(Log::reading(disk, manifest, first.number, first.file.clone(), first.len(disk)?, history))
 }
 
 /// The first version of a store that will be changed.
-fn version<D: Disk>(
-    memtable: Arc<Memtable>,
-    partitions: Partitions<D>,
-    logs: Arc<Logs<D>>,
-    operated: Operated,
-) -> Version<D> {
+fn version(memtable: Arc<Memtable>, partitions: Partitions, logs: Arc<Logs>, operated: Operated) -> Version {
     let operated = Arc::new(operated);
     let (immutable, hold) = (Vec::new(), Arc::new(Hold::default()));
     Version { origin: Origin::here(), memtable, immutable, partitions, logs, operated, hold }
 }
 
 /// Creates a store.
-fn create<D: Disk>(
-    disk: &Arc<D>,
-    builder: &Options,
-    start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
-) -> Result<Core<D>> {
+fn create(disk: &Arc<Sealed>, builder: &Options, start: impl Fn(u64, Parts) -> Result<Core>) -> Result<Core> {
     let first = above(&disk::list(&**disk)?, &ManifestState::default());
     let mut catalog = Catalog::default();
     assert!(catalog.add(DEFAULT_KEYSPACE, 0), "it is the only one");
@@ -451,22 +432,16 @@ fn create<D: Disk>(
 }
 
 /// The parts of a store that are found or made when it is opened.
-struct Parts<D: Disk> {
+struct Parts {
     catalog: Catalog,
-    version: Version<D>,
-    log: Log<D>,
-    manifest: Manifest<D>,
+    version: Version,
+    log: Log,
+    manifest: Manifest,
     sequence: u64,
     read_to: (Name, End),
 }
 
-fn core<D: Disk>(
-    shared: &Arc<Shared<D>>,
-    builder: &Options,
-    workers: Workers,
-    next_number: u64,
-    parts: Parts<D>,
-) -> Core<D> {
+fn core(shared: &Arc<Shared>, builder: &Options, workers: Workers, next_number: u64, parts: Parts) -> Core {
     let Parts { catalog, version, log, manifest, sequence, read_to } = parts;
     let backlog_bytes = version.immutable_bytes();
     let clock = Clock::new({
@@ -481,7 +456,7 @@ fn core<D: Disk>(
         origin: Origin::here(),
         builder: builder.clone(),
         limits: Limits::new(builder),
-        large_values: large_values(&*shared.disk, builder),
+        large_values: large_values(&shared.disk, builder),
         shared: shared.clone(),
         numbers: AtomicU64::new(next_number),
         version: current,
@@ -527,7 +502,7 @@ fn core<D: Disk>(
 
 /// From how many bytes on values stay in the log. A device that has only the log is small; an encrypted log is read by
 /// whole records.
-fn large_values<D: Disk>(disk: &D, builder: &Options) -> usize {
+fn large_values(disk: &Sealed, builder: &Options) -> usize {
     let in_tables = builder.large_values == 0 || disk.is_log_apart() || disk.is_sealed();
     if in_tables { usize::MAX } else { builder.large_values }
 }
@@ -552,7 +527,7 @@ fn catalog_of(state: &ManifestState, name: Name) -> Result<Catalog> {
 }
 
 /// An error if a directory without a manifest has a file that was ever used.
-fn unused<D: Disk>(disk: &D, names: &[Name]) -> Result<()> {
+fn unused(disk: &Sealed, names: &[Name]) -> Result<()> {
     if names.iter().any(|name| matches!(name.kind, Kind::Copy | Kind::Backup)) {
         return Err(Error::invalid(
             "this is a directory of backups and not a store; \"forrest backup restore\" makes a store of a backup",
@@ -586,12 +561,7 @@ fn unused<D: Disk>(disk: &D, names: &[Name]) -> Result<()> {
 
 /// Opens the tables that a manifest names, except those that are open in other partitions. If a loss is refused, then
 /// one that the old partitions do not have yet.
-fn open_partitions<D: Disk>(
-    shared: &Arc<Shared<D>>,
-    found: &Found,
-    old: &Partitions<D>,
-    lost: Lost,
-) -> Result<Partitions<D>> {
+fn open_partitions(shared: &Arc<Shared>, found: &Found, old: &Partitions, lost: Lost) -> Result<Partitions> {
     // What was lost before is not there later.
     let known: BTreeSet<Name> =
         old.values().flatten().flat_map(|partition| partition.files().names()).collect();
@@ -608,7 +578,7 @@ fn open_partitions<D: Disk>(
     for (&space, partitions) in &found.state.partitions {
         let mut of_space = Vec::new();
         for (low, files) in partitions {
-            let is_same = |old: &&Arc<Partition<D>>| old.low == *low && old.files() == *files;
+            let is_same = |old: &&Arc<Partition>| old.low == *low && old.files() == *files;
             let same = old.get(&space).and_then(|old| old.iter().find(is_same));
             of_space.push(match same {
                 Some(same) => same.clone(),
@@ -628,7 +598,7 @@ fn open_partitions<D: Disk>(
 }
 
 /// Opens the logs that the manifest keeps for values.
-fn open_logs<D: Disk>(shared: &Arc<Shared<D>>, found: &Found, lost: Lost) -> Result<Arc<Logs<D>>> {
+fn open_logs(shared: &Arc<Shared>, found: &Found, lost: Lost) -> Result<Arc<Logs>> {
     let logs = shared.values.open_all(&found.state.logs)?;
     match lost {
         Lost::Taken => {}

@@ -8,7 +8,7 @@
 use crate::catalog::{Catalog, Space};
 use crate::clock::Moment;
 use crate::core::Core;
-use crate::disk::{self, Disk, Name};
+use crate::disk::{self, Name, Sealed, SealedFile};
 use crate::manifest::ManifestState;
 use crate::memtable::{self, Memtable, ReadAt};
 use crate::operands;
@@ -27,25 +27,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A log that is read.
-pub(crate) struct Read<D: Disk> {
+pub(crate) struct Read {
     pub(crate) number: u64,
-    pub(crate) file: Arc<D::File>,
+    pub(crate) file: Arc<SealedFile>,
     head: wal::Head,
 }
 
-impl<D: Disk> Read<D> {
+impl Read {
     /// Its length in bytes, with what follows its last record.
-    pub(crate) fn len(&self, disk: &D) -> Result<u64> {
+    pub(crate) fn len(&self, disk: &Sealed) -> Result<u64> {
         disk::len(disk, &self.file, Name::log(self.number))
     }
 }
 
 /// The content of logs so far.
-pub(crate) struct Replay<'c, D: Disk> {
-    disk: &'c D,
+pub(crate) struct Replay<'c> {
+    disk: &'c Sealed,
     builder: Options,
     /// The store, if its logs are read to be continued. If not, nothing is written.
-    core: Option<&'c Core<D>>,
+    core: Option<&'c Core>,
     /// The memtable that takes changes.
     pub(crate) memtable: Arc<Memtable>,
     /// Those before it, the newest first.
@@ -71,15 +71,15 @@ pub(crate) struct Replay<'c, D: Disk> {
     operators: BTreeMap<u32, SharedOperator>,
 }
 
-impl<'c, D: Disk> Replay<'c, D> {
+impl<'c> Replay<'c> {
     /// A replay into a memtable that begins at the state of a manifest. Nothing is written.
     pub(crate) fn begin(
-        disk: &'c D,
+        disk: &'c Sealed,
         builder: Options,
         state: &ManifestState,
         catalog: Catalog,
         memtable: Arc<Memtable>,
-    ) -> Replay<'c, D> {
+    ) -> Replay<'c> {
         Replay {
             disk,
             builder,
@@ -101,7 +101,7 @@ impl<'c, D: Disk> Replay<'c, D> {
 
     /// The replay of a store that will be changed. If the changes take more memory than may wait, the oldest become
     /// tables.
-    pub(crate) fn of(core: &'c Core<D>, state: &ManifestState, catalog: Catalog) -> Replay<'c, D> {
+    pub(crate) fn of(core: &'c Core, state: &ManifestState, catalog: Catalog) -> Replay<'c> {
         let memtable = core.order().version.memtable.clone();
         let begun = Replay::begin(core.disk(), core.options(), state, catalog, memtable);
         Replay { core: Some(core), ..begun }
@@ -109,12 +109,12 @@ impl<'c, D: Disk> Replay<'c, D> {
 
     /// A replay that goes on where another one has ended, in the memtables that are read meanwhile.
     pub(crate) fn resume(
-        core: &'c Core<D>,
+        core: &'c Core,
         state: &ManifestState,
         catalog: Catalog,
         sequence: u64,
         end: End,
-    ) -> Replay<'c, D> {
+    ) -> Replay<'c> {
         let version = core.order().version.clone();
         let readers = core.readers.kept().unwrap_or_default();
         let begun = Replay::begin(core.disk(), core.options(), state, catalog, version.memtable.clone());
@@ -129,7 +129,7 @@ impl<'c, D: Disk> Replay<'c, D> {
     ///
     /// # Errors
     /// `Corrupt`, `Io`, `OutOfSpace`.
-    pub(crate) fn logs(&mut self, chain: &[Read<D>]) -> Result<()> {
+    pub(crate) fn logs(&mut self, chain: &[Read]) -> Result<()> {
         for (at, log) in chain.iter().enumerate() {
             let head = log.head;
             let resumed = self.end.number == log.number;
@@ -157,7 +157,7 @@ impl<'c, D: Disk> Replay<'c, D> {
 
     /// Reads a log that begins where the previous one ended, or the rest of one. The next one states that `synced`
     /// bytes of it were synced.
-    fn log(&mut self, log: &Read<D>, resumed: bool, synced: u64) -> Result<()> {
+    fn log(&mut self, log: &Read, resumed: bool, synced: u64) -> Result<()> {
         let (number, disk) = (log.number, self.disk);
         let from = resumed.then_some((self.end.offset, self.sequence + 1));
         self.may_keep = !log.head.is_old;
@@ -371,7 +371,7 @@ impl<'c, D: Disk> Replay<'c, D> {
     }
 
     /// Makes tables of the oldest memtables, until no more wait than may.
-    fn flush(&mut self, core: &Core<D>) -> Result<()> {
+    fn flush(&mut self, core: &Core) -> Result<()> {
         self.install(core);
         while core.backlog_bytes() >= core.backlog_bytes_most() {
             match core.step() {
@@ -387,7 +387,7 @@ impl<'c, D: Disk> Replay<'c, D> {
     }
 
     /// Gives the memtables to a store, as they are.
-    pub(crate) fn install(&self, core: &Core<D>) {
+    pub(crate) fn install(&self, core: &Core) {
         let mut order = core.order();
         let version = order.version.with_memtables(self.memtable.clone(), self.immutable.clone());
         // Dropping the old version closes no files, because the new one has all of them.
@@ -398,7 +398,7 @@ impl<'c, D: Disk> Replay<'c, D> {
     ///
     /// # Errors
     /// `Corrupt` if it had been synced.
-    fn is_torn(&self, rest: &[Read<D>]) -> Result<bool> {
+    fn is_torn(&self, rest: &[Read]) -> Result<bool> {
         let vouching = || {
             for log in rest {
                 if wal::replay(self.disk, &log.file, log.number, None, |_, _| Ok(()))?.vouches {
@@ -432,13 +432,13 @@ fn wanted<'r>(
     }
 }
 
-fn has_records<D: Disk>(disk: &D, file: &D::File, number: u64) -> Result<bool> {
+fn has_records(disk: &Sealed, file: &SealedFile, number: u64) -> Result<bool> {
     Ok(wal::replay(disk, file, number, None, |_, _| Ok(()))?.end > record::HEADER as u64)
 }
 
 /// The logs with changes that are in no table, in order: from the newest one back to the floor, along each
 /// log's statement of the previous one. Any other logs were given up by an earlier recovery, or never used.
-pub(crate) fn chain<D: Disk>(disk: &D, logs: &[u64], floor: u64) -> Result<Vec<Read<D>>> {
+pub(crate) fn chain(disk: &Sealed, logs: &[u64], floor: u64) -> Result<Vec<Read>> {
     let mut used = BTreeMap::new();
     for &number in logs {
         let file = disk::open(disk, Name::log(number))?;

@@ -21,7 +21,7 @@
 //! Not here: a store that failed before its first change, because what was read may be on the device in part only.
 
 use crate::core::{Core, Order};
-use crate::disk::{self, Disk, Kind, Name};
+use crate::disk::{self, Kind, Name};
 use crate::memtable::{Memtable, Unapplied};
 use crate::wanted::Wanted;
 use crate::wrapped::Entry;
@@ -35,7 +35,7 @@ fn refused(why: &str) -> Error {
     Error::new(ErrorKind::Stopped, format!("the store cannot be resumed: {why}; open it again"))
 }
 
-impl<D: Disk> Core<D> {
+impl Core {
     /// See the head of the file.
     pub(crate) fn resume(&self) -> Result<()> {
         self.check_writable()?;
@@ -87,7 +87,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Completes a batch for which memory ran out. All of it is visible then.
-    fn apply_rest(&self, order: &mut Order<D>) -> Result<()> {
+    fn apply_rest(&self, order: &mut Order) -> Result<()> {
         let mut rest = lock(&self.unapplied);
         if rest.is_empty() {
             return Ok(());

@@ -38,7 +38,7 @@ use crate::backup::Progress;
 use crate::cache::Cache;
 use crate::catalog::Space;
 use crate::core::Handle;
-use crate::disk::{self, Disk, Kind, Name, Real, Sealed, Unfinished};
+use crate::disk::{self, Kind, Name, Real, Sealed, SealedFile, Unfinished};
 use crate::manifest::{self, Files, ManifestState, Salvaged as Manifest};
 use crate::operands;
 use crate::record;
@@ -130,7 +130,7 @@ pub fn salvage(
     let advice = "; salvage copies a store that nobody has open to change it";
     let (old, no_logs) = Real::open_damaged(from, advice)?;
     let old = Sealed::with(old, key, true, false)?;
-    let unfinished = Unfinished::begin(to, Some(old.inner()))?;
+    let unfinished = Unfinished::begin(to, Some(old.real()?))?;
     let new = Sealed::with(unfinished.disk()?, key, false, true)?;
     let salvaged = copy(old, new, no_logs, see)?;
     unfinished.finish()?;
@@ -138,10 +138,9 @@ pub fn salvage(
 }
 
 /// The same for any disks. `to` is an empty one. `no_logs` says why the directory of the logs cannot be read, if so.
-/// (Sealed ones, as stores have: the engine is compiled for each type of disk.)
-pub(crate) fn copy<D: Disk>(
-    from: Sealed<D>,
-    to: Sealed<D>,
+pub(crate) fn copy(
+    from: Sealed,
+    to: Sealed,
     no_logs: Option<Error>,
     see: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Salvaged> {
@@ -159,9 +158,9 @@ pub(crate) fn copy<D: Disk>(
     let from = Arc::new(from);
     // Whatever the manifest says of them: each value has a checksum.
     let values = Values::new(&from);
-    let _logs = open_logs(&*from, &values, &names)?;
+    let _logs = open_logs(&from, &values, &names)?;
     let whole = names.iter().filter(|name| matches!(name.kind, Kind::Table | Kind::Log));
-    let whole = whole.map(|&name| length(&*from, name)).sum();
+    let whole = whole.map(|&name| length(&from, name)).sum();
     if damage.is_some() && !state.keyspaces.values().any(|name| name == DEFAULT_KEYSPACE) {
         // A store is created with it.
         state.keyspaces.entry(0).or_insert(DEFAULT_KEYSPACE.to_string());
@@ -193,18 +192,18 @@ pub(crate) fn copy<D: Disk>(
 }
 
 /// Opens all logs, as far as they can be opened.
-fn open_logs<D: Disk>(disk: &D, values: &Values<D>, names: &[Name]) -> Result<Vec<Arc<Kept<D>>>> {
+fn open_logs(disk: &Sealed, values: &Values, names: &[Name]) -> Result<Vec<Arc<Kept>>> {
     let logs = names.iter().filter(|name| name.kind == Kind::Log);
     logs.map(|&name| values.open(name.number, length(disk, name))).collect()
 }
 
 /// The length of a file, or 0 if it cannot be found out.
-fn length<D: Disk>(disk: &D, name: Name) -> u64 {
+fn length(disk: &Sealed, name: Name) -> u64 {
     disk::open(disk, name).and_then(|file| disk::len(disk, &file, name)).unwrap_or(0)
 }
 
 /// The newest manifest of which a record can be read, and what is wrong with it or a newer one.
-fn newest<D: Disk>(disk: &D, names: &[Name]) -> Result<(Name, ManifestState, Option<Error>)> {
+fn newest(disk: &Sealed, names: &[Name]) -> Result<(Name, ManifestState, Option<Error>)> {
     let mut damage = None;
     for (at, &name) in names.iter().enumerate().rev().filter(|(_, name)| name.kind == Kind::Manifest) {
         match manifest::salvage(disk, name, &ManifestState::default()) {
@@ -230,13 +229,13 @@ fn newest<D: Disk>(disk: &D, names: &[Name]) -> Result<(Name, ManifestState, Opt
 }
 
 /// Changes of the new store that are made together.
-struct Batch<D: Disk> {
-    store: Handle<D>,
+struct Batch {
+    store: Handle,
     ops: Vec<(Arc<Space>, Op)>,
     bytes: usize,
 }
 
-impl<D: Disk> Batch<D> {
+impl Batch {
     fn add(&mut self, space: &Arc<Space>, op: Op<&[u8]>) -> Result<()> {
         let _lengths = op.map(|bytes| self.bytes += bytes.len());
         self.ops.push((space.clone(), op.map(|bytes| bytes.to_vec())));
@@ -254,25 +253,25 @@ impl<D: Disk> Batch<D> {
 }
 
 /// A log of the old store.
-struct OldLog<D: Disk> {
+struct OldLog {
     name: Name,
-    file: D::File,
+    file: SealedFile,
     /// `None` if it is damaged.
     head: Option<Head>,
     records: record::Intact,
 }
 
 /// A salvage under way.
-struct Salvage<'s, D: Disk> {
-    from: Arc<D>,
+struct Salvage<'s> {
+    from: Arc<Sealed>,
     cache: Arc<Cache>,
     /// The values that tables have in logs.
-    values: Arc<Values<D>>,
+    values: Arc<Values>,
     /// The logs that the manifest keeps for them.
     kept: BTreeSet<u64>,
     /// The keyspaces of the new store, by their identifiers in the old one.
     spaces: BTreeMap<u32, Arc<Space>>,
-    batch: Batch<D>,
+    batch: Batch,
     /// The merge operators that are known of keyspaces of the new store, by their identifiers there.
     operators: BTreeMap<u32, SharedOperator>,
     /// Whether the manifest is damaged.
@@ -286,7 +285,7 @@ struct Salvage<'s, D: Disk> {
     see: &'s mut dyn FnMut(Progress) -> ControlFlow<()>,
 }
 
-impl<D: Disk> Salvage<'_, D> {
+impl Salvage<'_> {
     fn run(&mut self, names: &[Name], manifest: Name, state: &ManifestState) -> Result<()> {
         for (&id, name) in &state.keyspaces {
             let space = self.batch.store.keyspace(name)?;
@@ -423,7 +422,7 @@ impl<D: Disk> Salvage<'_, D> {
                         _ => "what other tables have of the range is copied, and may be older".to_string(),
                     };
                     self.lose(space, range, name, format!("{}; {what}", error.message()));
-                    self.advance(length(&*self.from.clone(), name))?;
+                    self.advance(length(&self.from.clone(), name))?;
                 }
                 Err(error) => return Err(error),
             }
@@ -432,12 +431,7 @@ impl<D: Disk> Salvage<'_, D> {
     }
 
     /// Copies a table, block by block.
-    fn table(
-        &mut self,
-        space: &Arc<Space>,
-        (low, end): (&[u8], Option<&[u8]>),
-        table: &Table<D>,
-    ) -> Result<()> {
+    fn table(&mut self, space: &Arc<Space>, (low, end): (&[u8], Option<&[u8]>), table: &Table) -> Result<()> {
         let mut cursor = TableCursor::walking(table);
         let (entries, each) = (table.entries(), table.plain_bytes() / u64::from(table.entries().max(1)));
         let (mut last, mut gap): (Option<Vec<u8>>, Option<Gap>) = (None, None);
@@ -563,7 +557,7 @@ struct Gap {
     error: Error,
 }
 
-impl<D: Disk> Salvage<'_, D> {
+impl Salvage<'_> {
     /// Makes the changes of the logs.
     fn logs(&mut self, names: &[Name], state: &ManifestState) -> Result<()> {
         let mut used = BTreeMap::new();
@@ -643,7 +637,7 @@ impl<D: Disk> Salvage<'_, D> {
     }
 
     /// Opens a log; `None` if it was never used.
-    fn open_log(&mut self, name: Name) -> Result<Option<OldLog<D>>> {
+    fn open_log(&mut self, name: Name) -> Result<Option<OldLog>> {
         let disk = &*self.from;
         let file = disk::open(disk, name)?;
         let head = match wal::head(disk, &file, name.number) {
@@ -659,7 +653,7 @@ impl<D: Disk> Salvage<'_, D> {
 
     /// The logs from the floor on, along each one's statement of the one before it. If that cannot be read or followed,
     /// by their numbers.
-    fn chain(&mut self, mut used: BTreeMap<u64, OldLog<D>>, floor: u64) -> Vec<OldLog<D>> {
+    fn chain(&mut self, mut used: BTreeMap<u64, OldLog>, floor: u64) -> Vec<OldLog> {
         let mut chain = Vec::new();
         let mut number = used.last_key_value().map_or(floor, |(&newest, _)| newest);
         loop {
@@ -683,14 +677,14 @@ impl<D: Disk> Salvage<'_, D> {
     /// after the damage. Returns the number of the last change before that.
     fn log(
         &mut self,
-        log: &OldLog<D>,
+        log: &OldLog,
         state: &ManifestState,
         mut sequence: Option<u64>,
         is_damaged: bool,
     ) -> Result<Option<u64>> {
         let from = self.from.clone();
         let mut before = sequence;
-        record::intact(&*from, &log.file, log.name, |at, is_after, body| {
+        record::intact(&from, &log.file, log.name, |at, is_after, body| {
             if is_after {
                 if !is_damaged {
                     return Ok(());

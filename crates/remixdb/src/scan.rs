@@ -13,7 +13,7 @@
 //! A scan that comes to a partition and cannot read it fails once it has shown all pairs before that partition's range,
 //! and not at all if its own range ends before.
 
-use crate::disk::{self, Disk};
+use crate::disk::{self};
 use crate::gaps::{Changes, Gaps, Jump};
 use crate::memtable::{Memtable, ReadAt, Said};
 use crate::operands::Operated;
@@ -50,12 +50,12 @@ pub(crate) fn count_passed(_entries: u64) {
 }
 
 /// The value of a pair, in place.
-pub(crate) enum Shown<'a, D: Disk> {
+pub(crate) enum Shown<'a> {
     Memory(&'a [u8]),
-    Table(partition::Pair<'a, D>),
+    Table(partition::Pair<'a>),
 }
 
-impl<D: Disk> Shown<'_, D> {
+impl Shown<'_> {
     /// Passes the bytes to `see`.
     #[inline]
     pub(crate) fn with<R>(self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
@@ -76,8 +76,8 @@ impl<D: Disk> Shown<'_, D> {
 /// does not matter, and is not read.
 #[cold]
 #[inline(never)]
-fn merged<D: Disk>(
-    version: &Version<D>,
+fn merged(
+    version: &Version,
     space: u32,
     key: &[u8],
     read_at: ReadAt<'_>,
@@ -90,13 +90,13 @@ fn merged<D: Disk>(
 }
 
 /// Applies operands of a partition that is scanned.
-struct Applies<D: Disk> {
-    partition: Arc<Partition<D>>,
+struct Applies {
+    partition: Arc<Partition>,
     operated: Arc<Operated>,
     space: u32,
 }
 
-impl<D: Disk> Reader for Applies<D> {
+impl Reader for Applies {
     fn now_ms(&self) -> u64 {
         // The scan looks whether values have expired.
         0
@@ -186,12 +186,12 @@ impl Memory {
 }
 
 /// The partitions of a keyspace, from one end of a range to the other.
-struct Tables<D: Disk> {
+struct Tables {
     direction: Direction,
     keys_only: bool,
     /// The index of the partition that the cursor is in.
     at: usize,
-    cursor: Option<PartitionCursor<D>>,
+    cursor: Option<PartitionCursor>,
     /// Whether that has values that may expire, and the time at which it is read.
     may_expire: bool,
     read_ms: u64,
@@ -205,7 +205,7 @@ struct Tables<D: Disk> {
     operated: Option<Box<(Arc<Operated>, u32)>>,
 }
 
-impl<D: Disk> Tables<D> {
+impl Tables {
     /// Number of dead entries that it passed since it was placed, or since the last call.
     fn take_passed(&mut self) -> u64 {
         let passed = self.cursor.as_mut().map_or(0, PartitionCursor::take_passed);
@@ -217,10 +217,10 @@ impl<D: Disk> Tables<D> {
     /// Enters a partition, to be placed there.
     fn enter(
         &mut self,
-        partitions: &[Arc<Partition<D>>],
+        partitions: &[Arc<Partition>],
         at: usize,
         read_at: ReadAt<'_>,
-    ) -> Result<&mut PartitionCursor<D>> {
+    ) -> Result<&mut PartitionCursor> {
         if self.at != at {
             self.passed += self.cursor.take().map_or(0, |mut cursor| cursor.take_passed());
             self.at = at;
@@ -245,7 +245,7 @@ impl<D: Disk> Tables<D> {
 
     fn seek(
         &mut self,
-        partitions: &[Arc<Partition<D>>],
+        partitions: &[Arc<Partition>],
         read_at: ReadAt<'_>,
         from: Bound<&[u8]>,
         direction: Direction,
@@ -278,7 +278,7 @@ impl<D: Disk> Tables<D> {
     /// Enters a partition at the first key from `key` on, or after it; whether there is one.
     fn find(
         &mut self,
-        partitions: &[Arc<Partition<D>>],
+        partitions: &[Arc<Partition>],
         at: usize,
         read_at: ReadAt<'_>,
         key: &[u8],
@@ -294,7 +294,7 @@ impl<D: Disk> Tables<D> {
     }
 
     /// Enters a partition at the end where the scan meets it.
-    fn enter_at_end(&mut self, partitions: &[Arc<Partition<D>>], at: usize, read_at: ReadAt<'_>) {
+    fn enter_at_end(&mut self, partitions: &[Arc<Partition>], at: usize, read_at: ReadAt<'_>) {
         let forward = self.direction == Direction::Forward;
         let entered = self.enter(partitions, at, read_at);
         let found = entered.and_then(|cursor| if forward { cursor.first() } else { cursor.last() });
@@ -312,7 +312,7 @@ impl<D: Disk> Tables<D> {
     /// An error if what comes next is in a partition that cannot be read: the next key of the memtables is in its
     /// range, or there is none up to the end of the scan, which is.
     #[inline]
-    fn check(&self, partitions: &[Arc<Partition<D>>], next: Option<&[u8]>, end: Bound<&[u8]>) -> Result<()> {
+    fn check(&self, partitions: &[Arc<Partition>], next: Option<&[u8]>, end: Bound<&[u8]>) -> Result<()> {
         match &self.fault {
             None => Ok(()),
             Some(fault) => self.check_fault(fault, partitions, next, end),
@@ -323,7 +323,7 @@ impl<D: Disk> Tables<D> {
     fn check_fault(
         &self,
         fault: &Error,
-        partitions: &[Arc<Partition<D>>],
+        partitions: &[Arc<Partition>],
         next: Option<&[u8]>,
         end: Bound<&[u8]>,
     ) -> Result<()> {
@@ -340,12 +340,12 @@ impl<D: Disk> Tables<D> {
 
     /// The cursor, if it is at a pair.
     #[inline]
-    fn cursor(&mut self) -> Option<&mut PartitionCursor<D>> {
+    fn cursor(&mut self) -> Option<&mut PartitionCursor> {
         if self.valid { self.cursor.as_mut() } else { None }
     }
 
     /// Moves on to the next partition that has a pair, if the cursor is at none.
-    fn settle(&mut self, partitions: &[Arc<Partition<D>>], read_at: ReadAt<'_>) {
+    fn settle(&mut self, partitions: &[Arc<Partition>], read_at: ReadAt<'_>) {
         while !self.valid && self.fault.is_none() {
             let next = match self.direction {
                 Direction::Forward => Some(self.at + 1).filter(|at| *at < partitions.len()),
@@ -357,7 +357,7 @@ impl<D: Disk> Tables<D> {
     }
 
     #[inline]
-    fn advance(&mut self, partitions: &[Arc<Partition<D>>], read_at: ReadAt<'_>) -> Result<()> {
+    fn advance(&mut self, partitions: &[Arc<Partition>], read_at: ReadAt<'_>) -> Result<()> {
         let forward = self.direction == Direction::Forward;
         let Some(cursor) = self.cursor() else { return Ok(()) };
         self.valid = if forward { cursor.next()? } else { cursor.prev()? };
@@ -370,16 +370,16 @@ impl<D: Disk> Tables<D> {
 
 #[cold]
 #[inline(never)]
-fn operated<D: Disk>(version: &Version<D>, space: u32) -> Option<Box<(Arc<Operated>, u32)>> {
+fn operated(version: &Version, space: u32) -> Option<Box<(Arc<Operated>, u32)>> {
     Some(Box::new((version.operated.clone(), space)))
 }
 
 /// Has a cursor over a partition apply operands, if there are some.
 #[cold]
 #[inline(never)]
-fn apply_in<D: Disk>(
-    cursor: &mut PartitionCursor<D>,
-    partition: &Arc<Partition<D>>,
+fn apply_in(
+    cursor: &mut PartitionCursor,
+    partition: &Arc<Partition>,
     (operated, space): &(Arc<Operated>, u32),
 ) {
     if partition.has_operands() {
@@ -413,12 +413,12 @@ fn is_beyond(key: &[u8], end: Bound<&[u8]>, direction: Direction) -> bool {
 }
 
 /// A scan that can be continued later. It holds the version that it reads, and delays nobody.
-pub(crate) struct Scan<D: Disk> {
-    version: Arc<Version<D>>,
+pub(crate) struct Scan {
+    version: Arc<Version>,
     space: u32,
     /// From the newest memtable on. Memtables without the keyspace may be missing.
     memories: Vec<Memory>,
-    tables: Tables<D>,
+    tables: Tables,
     /// The sources of the pair that was shown last. They advance before another pair is shown.
     shown: Last,
     /// Whether a memtable deletes ranges, and how many the newest one had deleted before.
@@ -438,19 +438,19 @@ enum Last {
     },
 }
 
-impl<D: Disk> Scan<D> {
+impl Scan {
     /// A scan of the pairs from one end of a range on. The other end is where a search for the first pair may stop.
     /// With `keys_only`, no values are announced to the device.
     #[inline(always)]
     pub(crate) fn start(
         changes: &dyn Changes,
-        version: Arc<Version<D>>,
+        version: Arc<Version>,
         space: u32,
         read_at: ReadAt<'_>,
         (from, end): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
         keys_only: bool,
-    ) -> Result<Scan<D>> {
+    ) -> Result<Scan> {
         let (may_expire, read_ms, valid, passed) = (false, 0, false, 0);
         let (fault, cursor) = (None, None);
         // Before a version has operands, the store says so.
@@ -614,12 +614,12 @@ impl<D: Disk> Scan<D> {
     }
 
     /// The address of the version that it reads, for comparison.
-    pub(crate) fn version(&self) -> *const Version<D> {
+    pub(crate) fn version(&self) -> *const Version {
         Arc::as_ptr(&self.version)
     }
 
     /// Whether it reads this version, with all range deletes.
-    pub(crate) fn reads(&self, version: &Arc<Version<D>>) -> bool {
+    pub(crate) fn reads(&self, version: &Arc<Version>) -> bool {
         Arc::ptr_eq(&self.version, version) && self.range_deletes == version.memtable.range_deletes()
     }
 
@@ -644,7 +644,7 @@ impl<D: Disk> Scan<D> {
         changes: impl Fn() -> &'c dyn Changes,
         read_at: ReadAt<'_>,
         end: Bound<&[u8]>,
-        mut see: impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+        mut see: impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let (mut many, direction) = (MANY, self.tables.direction);
         while let Some(key) = self.run_on(read_at, end, many, &mut see)? {
@@ -661,7 +661,7 @@ impl<D: Disk> Scan<D> {
         read_at: ReadAt<'_>,
         end: Bound<&[u8]>,
         many: u64,
-        see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+        see: &mut impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<Option<Vec<u8>>> {
         let mut dead = 0;
         let Scan { version, space, memories, tables, shown, has_ranges, .. } = self;
@@ -742,10 +742,10 @@ impl<D: Disk> Scan<D> {
 
 /// Moves all places that are in a range that a newer memtable deletes to its end, until the next key is in no such
 /// range.
-fn jump_deleted<D: Disk>(
+fn jump_deleted(
     memories: &mut [Memory],
-    tables: &mut Tables<D>,
-    partitions: &[Arc<Partition<D>>],
+    tables: &mut Tables,
+    partitions: &[Arc<Partition>],
     read_at: ReadAt<'_>,
 ) {
     let direction = tables.direction;
@@ -831,14 +831,14 @@ fn pass(memories: &mut [Memory], first: usize, read_at: ReadAt<'_>) {
 
 /// Passes the pairs of a range to `see`, in order from the end that `direction` starts at, until `see`
 /// breaks. With `keys_only`, no values are announced to the device.
-pub(crate) fn scan<D: Disk>(
+pub(crate) fn scan(
     changes: &dyn Changes,
-    version: &Arc<Version<D>>,
+    version: &Arc<Version>,
     space: u32,
     read_at: ReadAt<'_>,
     (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
     (direction, keys_only): (Direction, bool),
-    see: impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+    see: impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
     let mut scan = Scan::start(changes, version.clone(), space, read_at, (from, end), direction, keys_only)?;
@@ -851,14 +851,14 @@ pub(crate) const TOGETHER: usize = 16;
 /// Passes at most `limit` pairs of each range to `see`, with the number of the range, until it breaks. What the ranges
 /// begin with is requested from the device before the first of them is read, and then what their first values are in.
 /// REQUIRES: there are at most [`TOGETHER`] ranges, and `limit` is not 0.
-pub(crate) fn several<D: Disk>(
+pub(crate) fn several(
     changes: &dyn Changes,
-    version: &Arc<Version<D>>,
+    version: &Arc<Version>,
     space: u32,
     read_at: ReadAt<'_>,
     ranges: &[KeyBounds<'_>],
     (limit, keys_only): (usize, bool),
-    mut see: impl FnMut(usize, &[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+    mut see: impl FnMut(usize, &[u8], Shown<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<ControlFlow<()>> {
     let partitions = version.partitions(space);
     for (lower, _) in ranges {
@@ -874,7 +874,7 @@ pub(crate) fn several<D: Disk>(
     let start = |range: &KeyBounds<'_>| {
         Scan::start(changes, version.clone(), space, read_at, *range, Direction::Forward, keys_only)
     };
-    let mut scans: Vec<Result<Scan<D>>> = ranges.iter().map(start).collect();
+    let mut scans: Vec<Result<Scan>> = ranges.iter().map(start).collect();
     if !keys_only {
         for (scan, (_, upper)) in scans.iter_mut().zip(ranges) {
             let cursor = scan.as_mut().ok().and_then(|scan| scan.tables.cursor());
@@ -884,7 +884,7 @@ pub(crate) fn several<D: Disk>(
     }
     for (number, (scan, (_, upper))) in scans.into_iter().zip(ranges).enumerate() {
         let (mut shown, mut flow) = (0, ControlFlow::Continue(()));
-        let show = |key: &[u8], value: Shown<'_, D>| {
+        let show = |key: &[u8], value: Shown<'_>| {
             flow = see(number, key, value)?;
             shown += 1;
             Ok(if shown == limit { ControlFlow::Break(()) } else { flow })
@@ -915,21 +915,21 @@ fn first_of(memories: &[Memory], direction: Direction) -> Option<(usize, &[u8])>
 }
 
 #[inline]
-fn show<D: Disk>(
-    cursor: &mut PartitionCursor<D>,
-    see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+fn show(
+    cursor: &mut PartitionCursor,
+    see: &mut impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<ControlFlow<()>> {
     cursor.show(|key, pair| see(key, Shown::Table(pair)))
 }
 
 /// Shows the next pair of the tables, and moves on; false if there is none in the range, or `see` breaks.
-fn show_one<D: Disk>(
-    tables: &mut Tables<D>,
-    partitions: &[Arc<Partition<D>>],
+fn show_one(
+    tables: &mut Tables,
+    partitions: &[Arc<Partition>],
     read_at: ReadAt<'_>,
     end: Bound<&[u8]>,
     shown: &mut Last,
-    see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+    see: &mut impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<bool> {
     let direction = tables.direction;
     let Some(cursor) = tables.cursor() else {
@@ -949,13 +949,13 @@ fn show_one<D: Disk>(
 
 /// The rest of a range that only the tables have pairs in.
 #[inline]
-fn scan_tables<D: Disk>(
-    tables: &mut Tables<D>,
-    partitions: &[Arc<Partition<D>>],
+fn scan_tables(
+    tables: &mut Tables,
+    partitions: &[Arc<Partition>],
     read_at: ReadAt<'_>,
     end: Bound<&[u8]>,
     shown: &mut Last,
-    see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+    see: &mut impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let direction = tables.direction;
     while let Some(cursor) = tables.cursor() {

@@ -5,7 +5,7 @@ use crate::catalog::Space;
 use crate::compact::{WORTH, WORTH_REST};
 use crate::compression;
 use crate::core::{Core, Handle};
-use crate::disk::{Disk, Real, Sealed, Unfinished, check_apart};
+use crate::disk::{Real, Sealed, Unfinished, check_apart};
 use crate::ingest::Ingest;
 use crate::publish::Publisher;
 use crate::recover;
@@ -36,23 +36,15 @@ const MERGE_AGAIN: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// An open store. Cloning makes another handle. Dropping the last one closes the store.
-pub struct Store<D: Disk>(Handle<D>);
+#[derive(Clone)]
+pub struct Store(Handle);
 
-impl<D: Disk> Clone for Store<D> {
-    fn clone(&self) -> Self {
-        Store(self.0.clone())
-    }
-}
-
-/// Only for disks that may be encrypted: the whole engine is compiled for each type of disk with which a store is
-/// opened, and a second type would double the size of every program. So does a second crate that opens one: programs
-/// call [`Store::at`], which is compiled here.
-impl<D: Disk> Store<Sealed<D>> {
+impl Store {
     /// Opens the store on a disk, or creates one. A thread does the background work.
     ///
     /// # Errors
     /// `Corrupt` for a damaged store; `Io`; `OutOfSpace`; `Limit`.
-    pub fn open(disk: Sealed<D>, options: &Options) -> Result<Store<Sealed<D>>> {
+    pub fn open(disk: Sealed, options: &Options) -> Result<Store> {
         Handle::open(disk, options).map(Store)
     }
 
@@ -61,12 +53,10 @@ impl<D: Disk> Store<Sealed<D>> {
     /// # Errors
     /// As [`open`](Store::open).
     #[cfg(any(test, feature = "simulated"))]
-    pub fn open_unattended(disk: Sealed<D>, options: &Options) -> Result<Store<Sealed<D>>> {
+    pub fn open_unattended(disk: Sealed, options: &Options) -> Result<Store> {
         Handle::open_unattended(disk, options).map(Store)
     }
-}
 
-impl<D: Disk> Store<D> {
     /// Does a bounded piece of the background work, if there is any. True if there may be more.
     ///
     /// # Errors
@@ -75,14 +65,12 @@ impl<D: Disk> Store<D> {
     pub fn step(&self) -> Result<bool> {
         self.0.step()
     }
-}
 
-impl Store<Sealed<Real>> {
     /// Opens the store of a directory. What is wrong with the options is found before anything is created.
     ///
     /// # Errors
     /// As [`Real::open`], [`Sealed::open`] and [`Store::open`].
-    pub fn at(path: &Path, options: &Options) -> Result<Store<Sealed<Real>>> {
+    pub fn at(path: &Path, options: &Options) -> Result<Store> {
         workers::check(options)?;
         options.compression.filter(|_| !options.read_only).map_or(Ok(()), compression::check)?;
         Store::open(Sealed::open(Real::open(path, options)?, options)?, options)
@@ -92,7 +80,7 @@ impl Store<Sealed<Real>> {
     ///
     /// # Errors
     /// As [`at`](Store::at).
-    pub fn new_in(directory: &Unfinished, options: &Options) -> Result<Store<Sealed<Real>>> {
+    pub fn new_in(directory: &Unfinished, options: &Options) -> Result<Store> {
         Store::open(Sealed::open(directory.disk()?, options)?, options)
     }
 
@@ -103,7 +91,7 @@ impl Store<Sealed<Real>> {
     /// leaves nothing.
     pub fn checkpoint(&self, path: &Path) -> Result<()> {
         let disk = self.0.disk();
-        let unfinished = Unfinished::begin(path, Some(disk.inner()))?;
+        let unfinished = Unfinished::begin(path, Some(disk.real()?))?;
         self.0.checkpoint(disk.beside(unfinished.disk()?))?;
         unfinished.finish()
     }
@@ -123,14 +111,14 @@ impl Store<Sealed<Real>> {
     ) -> Result<Backup> {
         self.0.check_here()?;
         let disk = self.0.disk();
-        check_apart(path, disk.inner())?;
+        check_apart(path, disk.real()?)?;
         let into = disk.for_backups(Real::lock_backups(path, true)?, options.encryption_key.as_ref())?;
-        self.0.backup(into, disk.inner().birth()?, options, see)
+        self.0.backup(into, disk.real()?.birth()?, options, see)
     }
 }
 
 #[cfg(feature = "encryption")]
-impl<D: Disk> Store<Sealed<D>> {
+impl Store {
     /// Replaces the key that opens the store. No data is encrypted again: only the file with the data keys is. Durable
     /// when it returns; from then on the old key opens neither the store nor later copies of it, but copies that were
     /// made before.
@@ -155,23 +143,18 @@ impl<D: Disk> Store<Sealed<D>> {
 }
 
 /// A keyspace of an open store.
-pub struct Keyspace<D: Disk> {
-    store: Handle<D>,
+#[derive(Clone)]
+pub struct Keyspace {
+    store: Handle,
     space: Arc<Space>,
 }
 
-impl<D: Disk> Clone for Keyspace<D> {
-    fn clone(&self) -> Self {
-        Keyspace { store: self.store.clone(), space: self.space.clone() }
-    }
-}
+impl forrest_engine::Store for Store {
+    type Keyspace = Keyspace;
+    type View = View;
+    type Snapshot = Snapshot;
 
-impl<D: Disk> forrest_engine::Store for Store<D> {
-    type Keyspace = Keyspace<D>;
-    type View = View<D>;
-    type Snapshot = Snapshot<D>;
-
-    fn keyspace(&self, name: &str) -> Result<Keyspace<D>> {
+    fn keyspace(&self, name: &str) -> Result<Keyspace> {
         Ok(Keyspace { store: self.0.clone(), space: self.0.keyspace(name)? })
     }
 
@@ -185,7 +168,7 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
 
     fn write<'b>(
         &self,
-        ops: impl Iterator<Item = (&'b Keyspace<D>, Op<&'b [u8]>)>,
+        ops: impl Iterator<Item = (&'b Keyspace, Op<&'b [u8]>)>,
         durability: Option<Durability>,
     ) -> Result<Written> {
         let ops: Vec<_> = ops.map(|(keyspace, op)| (&keyspace.space, op)).collect();
@@ -197,7 +180,7 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
         written
     }
 
-    fn snapshot(&self) -> Result<Snapshot<D>> {
+    fn snapshot(&self) -> Result<Snapshot> {
         self.0.snapshot()
     }
 
@@ -271,14 +254,14 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
     }
 }
 
-impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
-    type View = View<D>;
+impl forrest_engine::Keyspace for Keyspace {
+    type View = View;
 
     fn name(&self) -> &str {
         &self.space.name
     }
 
-    fn view(&self) -> View<D> {
+    fn view(&self) -> View {
         self.store.view(&self.space)
     }
 
@@ -333,8 +316,8 @@ impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
     }
 }
 
-impl<D: Disk> Handle<Sealed<D>> {
-    pub(crate) fn open(disk: Sealed<D>, options: &Options) -> Result<Handle<Sealed<D>>> {
+impl Handle {
+    pub(crate) fn open(disk: Sealed, options: &Options) -> Result<Handle> {
         let core = Arc::new(recover::open(disk, options, Workers::new)?);
         core.work.start();
         core.set_rate(options.background_bytes_per_second);
@@ -353,7 +336,7 @@ impl<D: Disk> Handle<Sealed<D>> {
 
     /// Without a thread: [`Core::step`] does the work, in as many pieces as otherwise, one after the other.
     #[cfg(any(test, feature = "simulated"))]
-    pub(crate) fn open_unattended(disk: Sealed<D>, options: &Options) -> Result<Handle<Sealed<D>>> {
+    pub(crate) fn open_unattended(disk: Sealed, options: &Options) -> Result<Handle> {
         let core = recover::open(disk, options, |options| Ok(Workers::alone(options)))?;
         core.set_rate(options.background_bytes_per_second);
         let handle = Handle::new(Arc::new(core), None);
@@ -362,7 +345,7 @@ impl<D: Disk> Handle<Sealed<D>> {
     }
 }
 
-impl<D: Disk> Core<D> {
+impl Core {
     /// Tells the listener what has happened, and passes a result on. The caller holds no locks.
     pub(crate) fn reported<R>(&self, result: Result<R>) -> Result<R> {
         self.tasks.tell();

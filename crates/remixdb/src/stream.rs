@@ -28,7 +28,7 @@
 
 use crate::codec::Parts;
 use crate::core::Handle;
-use crate::disk::{self, Disk, Name};
+use crate::disk::{self, Name, SealedFile};
 use crate::proven::Proven;
 use crate::record::{self, HEADER, Piece};
 use crate::recover;
@@ -47,16 +47,16 @@ const LOOK: Duration = Duration::from_millis(100);
 const LOOK_BESIDE: Duration = Duration::from_millis(10);
 
 /// See the head of the file.
-pub(crate) struct Stream<D: Disk> {
-    store: Handle<D>,
+pub(crate) struct Stream {
+    store: Handle,
     durability: Durability,
     /// The sequence number of the next change.
     next: u64,
     /// Changes up to this one are durable enough.
     limit: u64,
     /// What the files state to be synced, for changes after that.
-    proven: Proven<D>,
-    place: Option<Place<D>>,
+    proven: Proven,
+    place: Option<Place>,
     /// The logs after that, from the newest that was seen back. Each log names the one before it, so the way forward is
     /// found from the newest one back, and kept.
     ahead: Vec<u64>,
@@ -66,9 +66,9 @@ pub(crate) struct Stream<D: Disk> {
 }
 
 /// A place in a log.
-struct Place<D: Disk> {
+struct Place {
     number: u64,
-    file: D::File,
+    file: SealedFile,
     /// The end of the record.
     end: u64,
     /// The rest of the record.
@@ -82,8 +82,8 @@ struct Place<D: Disk> {
     names: BTreeMap<u32, Arc<str>>,
 }
 
-impl<D: Disk> Place<D> {
-    fn begin((number, file, head): (u64, D::File, Head)) -> Place<D> {
+impl Place {
+    fn begin((number, file, head): (u64, SealedFile, Head)) -> Place {
         Place {
             number,
             file,
@@ -104,9 +104,9 @@ fn gone(next: u64, why: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Gone, format!("change {next} and those after it: {why}; {what}"))
 }
 
-impl<D: Disk> Handle<D> {
+impl Handle {
     /// The changes after sequence number `since`.
-    pub(crate) fn changes(&self, since: u64, durability: Durability) -> Result<Stream<D>> {
+    pub(crate) fn changes(&self, since: u64, durability: Durability) -> Result<Stream> {
         self.check_here()?;
         let is_alone = self.check_writable().is_ok();
         if is_alone && self.history.is_none() {
@@ -139,7 +139,7 @@ impl<D: Disk> Handle<D> {
     }
 }
 
-impl<D: Disk> Stream<D> {
+impl Stream {
     fn is_alone(&self) -> bool {
         self.store.history.is_some()
     }
@@ -386,10 +386,10 @@ impl<D: Disk> Stream<D> {
 
     /// Looks for the log that begins with a change, or has it, or else for the one after the current log. It is the
     /// last of those that are ahead then.
-    fn find(&mut self, newest: u64, current: u64, wanted: u64) -> Result<Found<D>> {
+    fn find(&mut self, newest: u64, current: u64, wanted: u64) -> Result<Found> {
         let is_remembered = !self.ahead.is_empty();
         let mut found = self.walk(newest, current, wanted);
-        let is_gone = |found: &Result<Found<D>>| match found {
+        let is_gone = |found: &Result<Found>| match found {
             Ok(Found::Log((.., head))) => !goes_on(head, current, wanted),
             Err(error) => error.kind() == ErrorKind::Gone,
             Ok(Found::Nothing) => false,
@@ -406,7 +406,7 @@ impl<D: Disk> Stream<D> {
     }
 
     /// Does that from the last log that is ahead, or from the newest one back.
-    fn walk(&mut self, newest: u64, current: u64, wanted: u64) -> Result<Found<D>> {
+    fn walk(&mut self, newest: u64, current: u64, wanted: u64) -> Result<Found> {
         let disk = self.store.disk();
         let mut after = None;
         let mut number = self.ahead.pop().unwrap_or(newest);
@@ -450,12 +450,12 @@ fn goes_on(head: &Head, current: u64, wanted: u64) -> bool {
 }
 
 /// Where a stream goes on.
-enum Found<D: Disk> {
+enum Found {
     Nothing,
-    Log((u64, D::File, Head)),
+    Log((u64, SealedFile, Head)),
 }
 
-impl<D: Disk> engine::Changes for Stream<D> {
+impl engine::Changes for Stream {
     fn next(&mut self) -> Result<Option<engine::Change>> {
         Stream::next(self)
     }

@@ -15,7 +15,7 @@
 //! Memory: one record, which has at least one value.
 
 use crate::core::Core;
-use crate::disk::{self, Disk, Name, Write};
+use crate::disk::{self, Disk, Name, Sealed, SealedFile, Write};
 use crate::record::{self, HEADER};
 use crate::values::Kept;
 use crate::wal::{self, Change};
@@ -33,16 +33,16 @@ const NUMBERS: u64 = if cfg!(test) { 4 } else { 64 };
 const RECORD: usize = if cfg!(test) { 512 } else { 1 << 20 };
 
 /// See the head of the file.
-pub(crate) struct ValueLog<D: Disk> {
-    disk: Arc<D>,
+pub(crate) struct ValueLog {
+    disk: Arc<Sealed>,
     name: Name,
-    file: D::File,
+    file: SealedFile,
     /// The record that is being made, and its offset.
     record: Vec<u8>,
     offset: u64,
 }
 
-impl<D: Disk> Core<D> {
+impl Core {
     /// Numbers for logs of values, which are noted as those of files of an ingest. A log of the store with a greater
     /// number is durable.
     ///
@@ -75,12 +75,12 @@ impl<D: Disk> Core<D> {
     }
 }
 
-impl<D: Disk> ValueLog<D> {
+impl ValueLog {
     /// Begins a log.
     ///
     /// # Errors
     /// `Io`, `OutOfSpace`. The file may be there.
-    pub(crate) fn begin(disk: &Arc<D>, number: u64) -> Result<ValueLog<D>> {
+    pub(crate) fn begin(disk: &Arc<Sealed>, number: u64) -> Result<ValueLog> {
         let name = Name::log(number);
         let file = disk::create(&**disk, name)?;
         let mut log = ValueLog { disk: disk.clone(), name, file, record: Vec::new(), offset: 0 };
@@ -138,7 +138,7 @@ impl<D: Disk> ValueLog<D> {
     ///
     /// # Errors
     /// `Io`, `OutOfSpace`.
-    pub(crate) fn finish(mut self, store: &Core<D>) -> Result<Arc<Kept<D>>> {
+    pub(crate) fn finish(mut self, store: &Core) -> Result<Arc<Kept>> {
         // DURABILITY: no manifest names a log of which values may be lost.
         self.end_record(true)?;
         let log = store.shared.values.open(self.name.number, self.offset)?;

@@ -12,7 +12,7 @@
 //! Not here: which logs are kept (compact/kept.rs), and how their space comes back (collect.rs).
 
 use crate::cached;
-use crate::disk::{self, Disk, Name};
+use crate::disk::{self, Name, Sealed, SealedFile};
 use crate::record::HEADER;
 use crate::room;
 use crate::see::{See, ToBuffer};
@@ -26,17 +26,17 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use xxhash_rust::xxh3::Xxh3;
 
 /// A log that is kept for values in it.
-pub(crate) struct Kept<D: Disk> {
+pub(crate) struct Kept {
     pub(crate) number: u64,
     /// The length of its content in bytes, as the manifest states it.
     pub(crate) bytes: u64,
     /// The bytes of that which the file has: no more is read, however long a value claims to be.
     there: u64,
     /// The file, or why it cannot be read.
-    file: Result<D::File>,
+    file: Result<SealedFile>,
 }
 
-impl<D: Disk> Kept<D> {
+impl Kept {
     pub(crate) fn name(&self) -> Name {
         Name::log(self.number)
     }
@@ -45,17 +45,17 @@ impl<D: Disk> Kept<D> {
     ///
     /// # Errors
     /// That of its opening.
-    pub(crate) fn file(&self) -> Result<&D::File> {
+    pub(crate) fn file(&self) -> Result<&SealedFile> {
         self.file.as_ref().map_err(disk::again)
     }
 }
 
-impl<D: Disk> Kept<D> {
+impl Kept {
     /// Reads all of the log, and checks it.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
-    pub(crate) fn verify(&self, disk: &D) -> Result<()> {
+    pub(crate) fn verify(&self, disk: &Sealed) -> Result<()> {
         let (file, name) = (self.file()?, self.name());
         if wal::head(disk, file, self.number)?.is_none() {
             return Err(disk::damaged(name, 0, "the log has no header, and is kept for values in it"));
@@ -70,13 +70,13 @@ impl<D: Disk> Kept<D> {
 }
 
 /// The logs that a version has, by their numbers.
-pub(crate) type Logs<D> = BTreeMap<u64, Arc<Kept<D>>>;
+pub(crate) type Logs = BTreeMap<u64, Arc<Kept>>;
 
 /// See the head of the file.
-pub(crate) struct Values<D: Disk> {
-    disk: Arc<D>,
+pub(crate) struct Values {
+    disk: Arc<Sealed>,
     /// The logs that somebody holds.
-    open: RwLock<BTreeMap<u64, Weak<Kept<D>>>>,
+    open: RwLock<BTreeMap<u64, Weak<Kept>>>,
     /// The process that opened the store.
     origin: Origin,
     reads: Sum,
@@ -104,8 +104,8 @@ impl Sum {
     }
 }
 
-impl<D: Disk> Values<D> {
-    pub(crate) fn new(disk: &Arc<D>) -> Arc<Values<D>> {
+impl Values {
+    pub(crate) fn new(disk: &Arc<Sealed>) -> Arc<Values> {
         Arc::new(Values {
             disk: disk.clone(),
             open: RwLock::default(),
@@ -120,12 +120,12 @@ impl<D: Disk> Values<D> {
     ///
     /// # Errors
     /// `OutOfSpace` without a descriptor. If the log is missing or cannot be read, the reads of its values fail.
-    pub(crate) fn open(&self, number: u64, bytes: u64) -> Result<Arc<Kept<D>>> {
+    pub(crate) fn open(&self, number: u64, bytes: u64) -> Result<Arc<Kept>> {
         self.open_file(number, bytes, false)
     }
 
     /// The same. If all of it `is_written`, the file may be shorter by damage alone.
-    fn open_file(&self, number: u64, bytes: u64, is_written: bool) -> Result<Arc<Kept<D>>> {
+    fn open_file(&self, number: u64, bytes: u64, is_written: bool) -> Result<Arc<Kept>> {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = open.get(&number).and_then(Weak::upgrade).filter(|kept| kept.file.is_ok()) {
             return Ok(kept);
@@ -151,13 +151,13 @@ impl<D: Disk> Values<D> {
     ///
     /// # Errors
     /// As [`open`](Values::open).
-    pub(crate) fn open_all(&self, logs: &BTreeMap<u64, u64>) -> Result<Arc<Logs<D>>> {
+    pub(crate) fn open_all(&self, logs: &BTreeMap<u64, u64>) -> Result<Arc<Logs>> {
         let open = |(&number, &bytes)| Ok((number, self.open_file(number, bytes, true)?));
         Ok(Arc::new(logs.iter().map(open).collect::<Result<_>>()?))
     }
 
     /// The log that has a value.
-    fn log(&self, pointer: &Pointer) -> Result<Arc<Kept<D>>> {
+    fn log(&self, pointer: &Pointer) -> Result<Arc<Kept>> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let log = open.get(&pointer.place.log).and_then(Weak::upgrade);
         let log =
@@ -204,7 +204,7 @@ impl<D: Disk> Values<D> {
     ///
     /// # Errors
     /// `Corrupt`.
-    pub(crate) fn pieces(self: &Arc<Self>, pointer: Pointer) -> Result<LogPieces<D>> {
+    pub(crate) fn pieces(self: &Arc<Self>, pointer: Pointer) -> Result<LogPieces> {
         let log = self.log(&pointer)?;
         let sum = Box::new(wrapped::sum_of_pieces(pointer.place));
         Ok(LogPieces { values: self.clone(), log, pointer, at: 0, sum })
@@ -222,9 +222,9 @@ impl<D: Disk> Values<D> {
 }
 
 /// A value in a log that is read in pieces. Its log stays open.
-pub(crate) struct LogPieces<D: Disk> {
-    values: Arc<Values<D>>,
-    log: Arc<Kept<D>>,
+pub(crate) struct LogPieces {
+    values: Arc<Values>,
+    log: Arc<Kept>,
     pointer: Pointer,
     /// Bytes that were read.
     at: u64,
@@ -232,7 +232,7 @@ pub(crate) struct LogPieces<D: Disk> {
     sum: Box<Xxh3>,
 }
 
-impl<D: Disk> Drop for LogPieces<D> {
+impl Drop for LogPieces {
     fn drop(&mut self) {
         if !self.values.origin.is_here() {
             // This is a forked process. The file belongs to the parent, which may still read it: its name may go with
@@ -242,7 +242,7 @@ impl<D: Disk> Drop for LogPieces<D> {
     }
 }
 
-impl<D: Disk> Pieces for LogPieces<D> {
+impl Pieces for LogPieces {
     fn value_bytes(&self) -> u64 {
         self.pointer.len
     }

@@ -1,13 +1,13 @@
 //! Verification: every stored byte is read and checked.
 
 use crate::core::Core;
-use crate::disk::{self, Disk, Kind};
+use crate::disk::{self, Kind};
 use crate::manifest::{self, Manifest};
 use crate::wal;
 use forrest_base::lock;
 use forrest_engine::{Job, Result};
 
-impl<D: Disk> Core<D> {
+impl Core {
     /// Reads every byte of every file that belongs to the store, from the disk and not from the cache, and
     /// checks it.
     ///
@@ -21,7 +21,7 @@ impl<D: Disk> Core<D> {
         task.ends(self.read_all(&manifest))
     }
 
-    fn read_all(&self, manifest: &Manifest<D>) -> Result<()> {
+    fn read_all(&self, manifest: &Manifest) -> Result<()> {
         let (disk, logs) = (self.disk(), &manifest.state().logs);
         for log in self.version().logs.values() {
             log.verify(disk)?;

@@ -3,7 +3,7 @@
 //! A reader takes one and needs no further coordination: replaced parts live until their last reader drops
 //! them. A file whose name is removed stays readable while it is open.
 
-use crate::disk::{Disk, Hold};
+use crate::disk::Hold;
 use crate::memtable::Memtable;
 use crate::operands::Operated;
 use crate::partition::Partition;
@@ -14,10 +14,10 @@ use std::slice;
 use std::sync::Arc;
 
 /// The partitions of each keyspace, by their least keys.
-pub(crate) type Partitions<D> = BTreeMap<u32, Vec<Arc<Partition<D>>>>;
+pub(crate) type Partitions = BTreeMap<u32, Vec<Arc<Partition>>>;
 
 /// The memtables and the partitions of all keyspaces.
-pub(crate) struct Version<D: Disk> {
+pub(crate) struct Version {
     /// The process that opened the store.
     pub(crate) origin: Origin,
     /// The memtable that takes writes.
@@ -25,16 +25,16 @@ pub(crate) struct Version<D: Disk> {
     /// Those that wait to become tables, the newest first.
     pub(crate) immutable: Vec<Arc<Memtable>>,
     /// The partitions of each keyspace, by their least keys.
-    pub(crate) partitions: Partitions<D>,
+    pub(crate) partitions: Partitions,
     /// The logs that have values of the partitions.
-    pub(crate) logs: Arc<Logs<D>>,
+    pub(crate) logs: Arc<Logs>,
     /// The operators that apply operands.
     pub(crate) operated: Arc<Operated>,
     /// Keeps their files, if another process may change the store.
     pub(crate) hold: Arc<Hold>,
 }
 
-impl<D: Disk> Drop for Version<D> {
+impl Drop for Version {
     fn drop(&mut self) {
         if !self.origin.is_here() {
             // The rest belongs to the parent process, which may still read it.
@@ -53,7 +53,7 @@ impl<D: Disk> Drop for Version<D> {
     }
 }
 
-impl<D: Disk> Version<D> {
+impl Version {
     /// All memtables, the newest first.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         slice::from_ref(&self.memtable).iter().chain(&self.immutable)
@@ -75,33 +75,29 @@ impl<D: Disk> Version<D> {
     }
 
     /// The partitions of a keyspace.
-    pub(crate) fn partitions(&self, space: u32) -> &[Arc<Partition<D>>] {
+    pub(crate) fn partitions(&self, space: u32) -> &[Arc<Partition>] {
         self.partitions.get(&space).map_or(&[], Vec::as_slice)
     }
 
     /// All partitions, each with its keyspace.
-    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, &Arc<Partition<D>>)> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, &Arc<Partition>)> {
         self.partitions.iter().flat_map(|(&space, all)| all.iter().map(move |one| (space, one)))
     }
 
     /// The partition that a key belongs to; `None` if there is none.
-    pub(crate) fn partition(&self, space: u32, key: &[u8]) -> Option<&Arc<Partition<D>>> {
+    pub(crate) fn partition(&self, space: u32, key: &[u8]) -> Option<&Arc<Partition>> {
         let partitions = self.partitions(space);
         partitions[..partitions.partition_point(|partition| *partition.low <= *key)].last()
     }
 
     /// The same with a new memtable; the old one becomes immutable.
-    pub(crate) fn with_memtable(&self, memtable: Memtable) -> Version<D> {
+    pub(crate) fn with_memtable(&self, memtable: Memtable) -> Version {
         let immutable = self.memtables().cloned().collect();
         self.with_memtables(Arc::new(memtable), immutable)
     }
 
     /// The same with other memtables.
-    pub(crate) fn with_memtables(
-        &self,
-        memtable: Arc<Memtable>,
-        immutable: Vec<Arc<Memtable>>,
-    ) -> Version<D> {
+    pub(crate) fn with_memtables(&self, memtable: Arc<Memtable>, immutable: Vec<Arc<Memtable>>) -> Version {
         self.with(memtable, immutable, self.partitions.clone())
     }
 
@@ -110,8 +106,8 @@ impl<D: Disk> Version<D> {
         &self,
         memtable: Arc<Memtable>,
         immutable: Vec<Arc<Memtable>>,
-        partitions: Partitions<D>,
-    ) -> Version<D> {
+        partitions: Partitions,
+    ) -> Version {
         let (logs, hold, operated) = (self.logs.clone(), self.hold.clone(), self.operated.clone());
         Version { origin: self.origin, memtable, immutable, partitions, logs, operated, hold }
     }

@@ -5,7 +5,6 @@ use crate::cached;
 use crate::catalog::{Catalog, Space};
 use crate::clock::Moment;
 use crate::core::Handle;
-use crate::disk::Disk;
 use crate::gaps::Changes;
 use crate::memtable::ReadAt;
 use crate::parked::Slot;
@@ -25,26 +24,27 @@ use std::time::Instant;
 /// A refill of an iteration stops when it has copied this many bytes.
 const CHUNK_BYTES: usize = 256 << 10;
 
-impl<D: Disk> Handle<D> {
+impl Handle {
     /// One state of all keyspaces.
-    pub(crate) fn snapshot(&self) -> Result<Snapshot<D>> {
+    pub(crate) fn snapshot(&self) -> Result<Snapshot> {
         self.check_here()?;
         Ok(Snapshot::take(self))
     }
 
     /// The newest state of a keyspace.
-    pub(crate) fn view(&self, space: &Arc<Space>) -> View<D> {
+    pub(crate) fn view(&self, space: &Arc<Space>) -> View {
         View(Source::Newest { store: self.clone(), space: space.clone() })
     }
 }
 
 /// One state of all keyspaces.
-pub struct Snapshot<D: Disk>(Arc<Past<D>>);
+#[derive(Clone)]
+pub struct Snapshot(Arc<Past>);
 
-struct Past<D: Disk> {
-    store: Handle<D>,
+struct Past {
+    store: Handle,
     moment: Moment,
-    version: Arc<Version<D>>,
+    version: Arc<Version>,
     catalog: Arc<Catalog>,
     /// Whether the last change is an ingest whose tables it may not have.
     is_ingesting: bool,
@@ -52,10 +52,10 @@ struct Past<D: Disk> {
     is_applied: AtomicBool,
 }
 
-impl<D: Disk> Past<D> {
+impl Past {
     /// The version, for reading.
     #[inline]
-    fn version(&self) -> &Arc<Version<D>> {
+    fn version(&self) -> &Arc<Version> {
         // ORDERING: Acquire: a thread that finds it set sees the changes as the thread did that set it.
         if !self.is_applied.load(Ordering::Acquire) {
             self.store.readers.wait(self.moment.sequence);
@@ -65,7 +65,7 @@ impl<D: Disk> Past<D> {
     }
 }
 
-impl<D: Disk> Drop for Past<D> {
+impl Drop for Past {
     fn drop(&mut self) {
         if self.store.check_here().is_ok() {
             self.store.readers.give_back(self.moment.sequence);
@@ -73,14 +73,8 @@ impl<D: Disk> Drop for Past<D> {
     }
 }
 
-impl<D: Disk> Clone for Snapshot<D> {
-    fn clone(&self) -> Self {
-        Snapshot(self.0.clone())
-    }
-}
-
-impl<D: Disk> Snapshot<D> {
-    pub(crate) fn take(store: &Handle<D>) -> Snapshot<D> {
+impl Snapshot {
+    pub(crate) fn take(store: &Handle) -> Snapshot {
         let (sequence, version, catalog, is_ingesting) = store.take_reader();
         let is_applied = AtomicBool::new(false);
         Snapshot(Arc::new(Past {
@@ -95,15 +89,15 @@ impl<D: Disk> Snapshot<D> {
     }
 
     /// Its parts: the version, the keyspaces, and the sequence number at which it reads the memtables.
-    pub(crate) fn parts(&self) -> (&Arc<Version<D>>, &Arc<Catalog>, u64) {
+    pub(crate) fn parts(&self) -> (&Arc<Version>, &Arc<Catalog>, u64) {
         (self.0.version(), &self.0.catalog, self.0.moment.sequence)
     }
 }
 
-impl<D: Disk> forrest_engine::Snapshot for Snapshot<D> {
-    type View = View<D>;
+impl forrest_engine::Snapshot for Snapshot {
+    type View = View;
 
-    fn view(&self, name: &str) -> View<D> {
+    fn view(&self, name: &str) -> View {
         View(Source::Past { past: self.0.clone(), space: self.0.catalog.get(name).map(|space| space.id) })
     }
 
@@ -117,37 +111,27 @@ impl<D: Disk> forrest_engine::Snapshot for Snapshot<D> {
 }
 
 /// One state of a keyspace.
-pub struct View<D: Disk>(Source<D>);
+#[derive(Clone)]
+pub struct View(Source);
 
 /// The state that a view reads.
-enum Source<D: Disk> {
+#[derive(Clone)]
+enum Source {
     Newest {
-        store: Handle<D>,
+        store: Handle,
         space: Arc<Space>,
     },
     Past {
-        past: Arc<Past<D>>,
+        past: Arc<Past>,
         /// `None` if there was no such keyspace.
         space: Option<u32>,
     },
 }
 
-impl<D: Disk> Clone for View<D> {
-    fn clone(&self) -> Self {
-        View(match &self.0 {
-            Source::Newest { store, space } => Source::Newest { store: store.clone(), space: space.clone() },
-            Source::Past { past, space } => Source::Past { past: past.clone(), space: *space },
-        })
-    }
-}
-
-impl<D: Disk> View<D> {
+impl View {
     /// Runs `read` on the state; `None` if there is no such keyspace in it.
     #[inline]
-    fn read<R>(
-        &self,
-        read: impl FnOnce(&Arc<Version<D>>, u32, ReadAt<'_>) -> Result<R>,
-    ) -> Result<Option<R>> {
+    fn read<R>(&self, read: impl FnOnce(&Arc<Version>, u32, ReadAt<'_>) -> Result<R>) -> Result<Option<R>> {
         self.store().check_here()?;
         match &self.0 {
             Source::Newest { store, space } => {
@@ -169,7 +153,7 @@ impl<D: Disk> View<D> {
     fn timed<R>(
         &self,
         call: Call,
-        read: impl FnOnce(&Arc<Version<D>>, u32, ReadAt<'_>) -> Result<R>,
+        read: impl FnOnce(&Arc<Version>, u32, ReadAt<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
         if self.store().latencies.is_some() { self.slowly(call, read) } else { self.read(read) }
     }
@@ -180,12 +164,12 @@ impl<D: Disk> View<D> {
     fn slowly<R>(
         &self,
         call: Call,
-        read: impl FnOnce(&Arc<Version<D>>, u32, ReadAt<'_>) -> Result<R>,
+        read: impl FnOnce(&Arc<Version>, u32, ReadAt<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
         self.store().timed(call, || self.read(read))
     }
 
-    fn store(&self) -> &Handle<D> {
+    fn store(&self) -> &Handle {
         match &self.0 {
             Source::Newest { store, .. } => store,
             Source::Past { past, .. } => &past.store,
@@ -215,9 +199,9 @@ impl<D: Disk> View<D> {
     }
 }
 
-impl<D: Disk> View<D> {
+impl View {
     /// Keeps a scan for the next refill.
-    fn park(&self, resume: &mut Resume<D>, scan: Box<Scan<D>>) {
+    fn park(&self, resume: &mut Resume, scan: Box<Scan>) {
         match (&self.0, &resume.0) {
             (Source::Newest { store, .. }, Place::Newest(slot)) => store.parked.park_again(slot, scan),
             (Source::Newest { store, .. }, _) => resume.0 = Place::Newest(store.parked.park(scan)),
@@ -226,13 +210,13 @@ impl<D: Disk> View<D> {
     }
 }
 
-impl<D: Disk> View<D> {
+impl View {
     /// See `fill` of the contract.
     #[inline(always)]
     fn refill(
         &self,
         chunk: &mut Chunk,
-        resume: &mut Resume<D>,
+        resume: &mut Resume,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<Filled> {
@@ -254,7 +238,7 @@ impl<D: Disk> View<D> {
                     || changes,
                     read_at,
                     end,
-                    |key, _: Shown<'_, D>| {
+                    |key, _: Shown<'_>| {
                         chunk.push_copied(key, &[]);
                         Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
                     },
@@ -264,7 +248,7 @@ impl<D: Disk> View<D> {
                     || changes,
                     read_at,
                     end,
-                    |key, value: Shown<'_, D>| {
+                    |key, value: Shown<'_>| {
                         value.seen(Push { chunk, key })?;
                         Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
                     },
@@ -306,9 +290,9 @@ impl See<()> for Push<'_, '_> {
     }
 }
 
-impl<D: Disk> forrest_engine::View for View<D> {
-    type Cursor = Cursor<D>;
-    type Resume = Resume<D>;
+impl forrest_engine::View for View {
+    type Cursor = Cursor;
+    type Resume = Resume;
 
     #[inline]
     fn get(&self, key: &[u8]) -> Result<Option<Value>> {
@@ -403,7 +387,7 @@ impl<D: Disk> forrest_engine::View for View<D> {
         }
         let changes = self.changes();
         for (group, ranges) in ranges.chunks(scan::TOGETHER).enumerate() {
-            let mut show = |number: usize, key: &[u8], value: Shown<'_, D>| {
+            let mut show = |number: usize, key: &[u8], value: Shown<'_>| {
                 let number = group * scan::TOGETHER + number;
                 if keys_only {
                     Ok(see(number, key, &[]))
@@ -433,7 +417,7 @@ impl<D: Disk> forrest_engine::View for View<D> {
     fn fill(
         &self,
         chunk: &mut Chunk,
-        resume: &mut Resume<D>,
+        resume: &mut Resume,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<Filled> {
@@ -449,7 +433,7 @@ impl<D: Disk> forrest_engine::View for View<D> {
         (10, 2)
     }
 
-    fn cursor(&self) -> Cursor<D> {
+    fn cursor(&self) -> Cursor {
         Cursor {
             view: self.clone(),
             scan: None,
@@ -469,25 +453,25 @@ const STEPS_MAX: u64 = 1024;
 
 /// Where a refill stopped. The next refill continues there without a seek, unless the store has a new
 /// version.
-pub struct Resume<D: Disk>(Place<D>);
+pub struct Resume(Place);
 
-enum Place<D: Disk> {
+enum Place {
     Nowhere,
     /// In the version that was the newest then. The store drops the scan when it has another version.
-    Newest(Arc<Slot<D>>),
+    Newest(Arc<Slot>),
     /// In the version of a snapshot, which the snapshot holds anyway.
-    Past(Box<Scan<D>>),
+    Past(Box<Scan>),
 }
 
-impl<D: Disk> Default for Resume<D> {
+impl Default for Resume {
     fn default() -> Self {
         Resume(Place::Nowhere)
     }
 }
 
-impl<D: Disk> Resume<D> {
+impl Resume {
     /// Takes the scan out, if there is one.
-    fn take(&mut self) -> Option<Box<Scan<D>>> {
+    fn take(&mut self) -> Option<Box<Scan>> {
         match &mut self.0 {
             Place::Newest(slot) => slot.take(),
             place => match std::mem::replace(place, Place::Nowhere) {
@@ -499,10 +483,10 @@ impl<D: Disk> Resume<D> {
 }
 
 /// A position in a view. It owns the pair that it shows.
-pub struct Cursor<D: Disk> {
-    view: View<D>,
+pub struct Cursor {
+    view: View,
     /// `None` before the first jump and after an error.
-    scan: Option<Box<Scan<D>>>,
+    scan: Option<Box<Scan>>,
     direction: Direction,
     keys_only: bool,
     /// Whether it is at a pair.
@@ -533,7 +517,7 @@ impl Held {
     }
 }
 
-impl<D: Disk> Cursor<D> {
+impl Cursor {
     fn jump(&mut self, from: Bound<&[u8]>, direction: Direction) -> Result<bool> {
         (self.steps, self.direction) = (0, direction);
         if self.view.store().latencies.is_some() {
@@ -579,7 +563,7 @@ impl<D: Disk> Cursor<D> {
         let mut current = scan.take();
         let mut found = false;
         view.read(|version, space, read_at| {
-            let is_late = |scan: &Scan<D>| !scan.is_timely(read_at);
+            let is_late = |scan: &Scan| !scan.is_timely(read_at);
             let again = || current.as_deref().is_some_and(is_late).then_some(Bound::Excluded(&key[..]));
             if let Some(from) = from.or_else(again) {
                 match &mut current {
@@ -625,7 +609,7 @@ impl<D: Disk> Cursor<D> {
     }
 }
 
-impl<D: Disk> forrest_engine::Cursor for Cursor<D> {
+impl forrest_engine::Cursor for Cursor {
     fn goto(&mut self, goto: Goto<'_>) -> Result<bool> {
         use Bound::{Included, Unbounded};
         match goto {

@@ -254,7 +254,7 @@ fn expires(space: &Space, op: &Op<&[u8]>) -> Option<Expires> {
     }
 }
 
-impl<D: Disk> Core<D> {
+impl Core {
     /// New content that expires, if it is a value.
     ///
     /// # Errors
@@ -389,7 +389,7 @@ impl<D: Disk> Core<D> {
     /// there are operands then.
     fn may_store_operand(
         &self,
-        version: &Version<D>,
+        version: &Version,
         space: &Space,
         (key, operand): (&[u8], &[u8]),
     ) -> Result<bool> {
@@ -413,7 +413,7 @@ impl<D: Disk> Core<D> {
     /// operands.
     fn takes_operand(
         &self,
-        version: &Version<D>,
+        version: &Version,
         space: &Space,
         operator: &SharedOperator,
         (key, operand): (&[u8], &[u8]),
@@ -430,7 +430,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Joins the operands among decided changes with those that the memtable has of their keys.
-    fn join(&self, order: &Order<D>, decided: &[Decided<'_>]) -> Result<InLog> {
+    fn join(&self, order: &Order, decided: &[Decided<'_>]) -> Result<InLog> {
         let mut in_log = InLog::default();
         for (at, decided) in decided.iter().enumerate() {
             if let Decided::Key { space, key, new } = decided
@@ -540,7 +540,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Waits for the order lock. Changes that only delete are admitted without room for tables: they make room.
-    fn admit(&self, deletes: bool) -> Result<MutexGuard<'_, Order<D>>> {
+    fn admit(&self, deletes: bool) -> Result<MutexGuard<'_, Order>> {
         self.check_writable()?;
         self.log().check()?;
         if !deletes {
@@ -660,7 +660,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Logs decided changes and applies them.
-    fn record(&self, order: &mut Order<D>, decided: &[Decided<'_>]) -> Result<Recorded> {
+    fn record(&self, order: &mut Order, decided: &[Decided<'_>]) -> Result<Recorded> {
         self.record_as(order, decided, false)
     }
 
@@ -669,7 +669,7 @@ impl<D: Disk> Core<D> {
     ///
     /// # Errors
     /// As a change; `Corrupt` and `Io` if it cannot be read what a key has.
-    pub(crate) fn move_values(&self, before: &Version<D>, moves: &[Move]) -> Result<Moved> {
+    pub(crate) fn move_values(&self, before: &Version, moves: &[Move]) -> Result<Moved> {
         let mut order = self.order();
         self.log().check()?;
         let (mut decided, mut value_bytes, mut log_bytes) = (Vec::new(), 0, 0);
@@ -702,7 +702,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Whether the newest that a version has of a key is a value at a place in a log.
-    pub(crate) fn is_at(&self, version: &Version<D>, space: u32, key: &[u8], place: Place) -> Result<bool> {
+    pub(crate) fn is_at(&self, version: &Version, space: u32, key: &[u8], place: Place) -> Result<bool> {
         if self.has_in_memtables(version, space, key) {
             return Ok(false);
         }
@@ -711,11 +711,11 @@ impl<D: Disk> Core<D> {
     }
 
     /// Whether a memtable has a key, or deletes it.
-    fn has_in_memtables(&self, version: &Version<D>, space: u32, key: &[u8]) -> bool {
+    fn has_in_memtables(&self, version: &Version, space: u32, key: &[u8]) -> bool {
         read::in_memtables(version, space, key, self.newest(), |_| ()).is_some()
     }
 
-    fn record_as(&self, order: &mut Order<D>, decided: &[Decided<'_>], are_moved: bool) -> Result<Recorded> {
+    fn record_as(&self, order: &mut Order, decided: &[Decided<'_>], are_moved: bool) -> Result<Recorded> {
         let first = order.sequence + 1;
         let last = order.sequence + decided.len() as u64;
         if decided.is_empty() {
@@ -828,7 +828,7 @@ impl<D: Disk> Core<D> {
     #[inline]
     fn room_for(
         &self,
-        order: &mut Order<D>,
+        order: &mut Order,
         decided: &[Decided<'_>],
         bytes: usize,
         logged: usize,
@@ -861,7 +861,7 @@ impl<D: Disk> Core<D> {
     #[inline(never)]
     fn room_for_operands(
         &self,
-        order: &mut Order<D>,
+        order: &mut Order,
         decided: &[Decided<'_>],
         bytes: &mut usize,
         in_log: &mut InLog,
@@ -880,7 +880,7 @@ impl<D: Disk> Core<D> {
     /// The same as [`log_room`](Core::log_room). If the log has a device of its own, which is full, the memtable
     /// becomes tables early: then the log gives its space back.
     #[inline]
-    fn log_room_for(&self, order: &mut Order<D>, bytes: usize, keep: u64) -> Result<()> {
+    fn log_room_for(&self, order: &mut Order, bytes: usize, keep: u64) -> Result<()> {
         match self.log_room(bytes as u64, keep) {
             Err(error)
                 if self.disk().is_log_apart()
@@ -927,12 +927,12 @@ impl<D: Disk> Core<D> {
     }
 
     /// Goes on with an empty memtable and a new log.
-    pub(crate) fn freeze(&self, order: &mut Order<D>) -> Result<()> {
+    pub(crate) fn freeze(&self, order: &mut Order) -> Result<()> {
         self.freeze_for(order, 0)
     }
 
     /// The same with a memtable that has room for changes with this many bytes.
-    fn freeze_for(&self, order: &mut Order<D>, bytes: usize) -> Result<()> {
+    fn freeze_for(&self, order: &mut Order, bytes: usize) -> Result<()> {
         let number = self.log().spare().unwrap_or_else(|| self.next_number());
         let memtable = Memtable::new(&self.options(), number, bytes)?;
         self.log().rotate(number)?;
@@ -988,7 +988,7 @@ impl<D: Disk> Core<D> {
     /// Notes in the log that tables with keys from `first` to `last` are going to be added, or were.
     pub(crate) fn note_ingest(
         &self,
-        order: &mut Order<D>,
+        order: &mut Order,
         space: &Space,
         is_done: bool,
         (first, last): (&[u8], &[u8]),
@@ -1048,7 +1048,7 @@ impl<D: Disk> Core<D> {
         Ok(true)
     }
 
-    fn change_catalog(&self, order: &mut Order<D>, change: Change<'_>, catalog: Catalog) -> Result<u64> {
+    fn change_catalog(&self, order: &mut Order, change: Change<'_>, catalog: Catalog) -> Result<u64> {
         self.log_room(CATALOG_CHANGE_MOST, 0)?;
         self.log().queue(1, |out| change.put(out));
         order.sequence += 1;
@@ -1076,7 +1076,7 @@ fn joined(
 }
 
 /// Whether two versions have the same tables for a key.
-fn same_partition<D: Disk>(a: &Version<D>, b: &Version<D>, space: u32, key: &[u8]) -> bool {
+fn same_partition(a: &Version, b: &Version, space: u32, key: &[u8]) -> bool {
     match (a.partition(space, key), b.partition(space, key)) {
         (Some(a), Some(b)) => Arc::ptr_eq(a, b),
         (None, None) => true,
@@ -1085,7 +1085,7 @@ fn same_partition<D: Disk>(a: &Version<D>, b: &Version<D>, space: u32, key: &[u8
 }
 
 /// Whether what the tables have for a key may expire.
-fn may_expire<D: Disk>(version: &Version<D>, space: u32, key: &[u8]) -> bool {
+fn may_expire(version: &Version, space: u32, key: &[u8]) -> bool {
     version.partition(space, key).is_some_and(|partition| partition.may_expire())
 }
 
@@ -1109,8 +1109,8 @@ fn deleted(decided: &[Decided<'_>]) -> BTreeMap<u32, Spans> {
 }
 
 /// The partitions whose keys are all within a range, and those that may have some.
-fn places<D: Disk>(
-    partitions: &[Arc<Partition<D>>],
+fn places(
+    partitions: &[Arc<Partition>],
     (start, end): (&[u8], Option<&[u8]>),
 ) -> (Range<usize>, Range<usize>) {
     let first = partitions.partition_point(|one| *one.low <= *start).saturating_sub(1);
@@ -1133,14 +1133,10 @@ fn places<D: Disk>(
 
 /// An error if a partition is damaged that has keys within a range and may have others: when memtables become tables,
 /// the keys of the range must be read in such a partition. One whose keys are all within the range is not read.
-fn check_range<D: Disk>(
-    version: &Version<D>,
-    space: u32,
-    (start, end): (&[u8], Option<&[u8]>),
-) -> Result<()> {
+fn check_range(version: &Version, space: u32, (start, end): (&[u8], Option<&[u8]>)) -> Result<()> {
     let partitions = version.partitions(space);
     let (all, some) = places(partitions, (start, end));
-    let meets = |one: &&Arc<Partition<D>>| one.meets(start, end);
+    let meets = |one: &&Arc<Partition>| one.meets(start, end);
     let ends = partitions[some.start..all.start].iter().chain(&partitions[all.end..some.end]);
     let damage = ends.filter(meets).find_map(|one| one.damage());
     damage.map_or(Ok(()), |damage| Err(damage.error()))
@@ -1162,15 +1158,15 @@ struct Overlay {
 }
 
 /// A batch that is being decided.
-struct Batch<'s, 'b, D: Disk> {
-    store: &'s Core<D>,
-    version: &'s Arc<Version<D>>,
+struct Batch<'s, 'b> {
+    store: &'s Core,
+    version: &'s Arc<Version>,
     decided: Vec<Decided<'b>>,
     /// The effects of the batch so far by keyspace, if any of its operations reads.
     overlay: Option<BTreeMap<u32, Overlay>>,
 }
 
-impl<'b, D: Disk> Batch<'_, 'b, D> {
+impl<'b> Batch<'_, 'b> {
     fn old(&self, space: u32, key: &[u8]) -> Result<Option<Value>> {
         if let Some(overlay) = self.overlay.as_ref().and_then(|overlay| overlay.get(&space)) {
             match overlay.changed.get(key) {
@@ -1322,7 +1318,7 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
     }
 }
 
-impl<D: Disk> Core<D> {
+impl Core {
     pub(crate) fn newest(&self) -> ReadAt<'_> {
         ReadAt::Newest(self.readers.visible())
     }

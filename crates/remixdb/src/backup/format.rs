@@ -27,7 +27,7 @@
 //! ```
 
 use crate::codec::{Parts, put_number};
-use crate::disk::{self, Disk, Kind, NUMBER_MAX, Name, Write};
+use crate::disk::{self, Kind, NUMBER_MAX, Name, Sealed, Write};
 use crate::manifest::{Edit, ManifestState};
 use crate::record;
 use forrest_engine::Result;
@@ -123,7 +123,7 @@ impl Description {
     }
 
     /// Makes the file of the description. It is durable, and its name once the directory is synced.
-    pub(crate) fn write<D: Disk>(&self, disk: &D, name: Name) -> Result<()> {
+    pub(crate) fn write(&self, disk: &Sealed, name: Name) -> Result<()> {
         let mut record = Vec::new();
         // If the directory is encrypted, so are the blocks of this file.
         record::begin(&mut record, record::HEADER as u64, None, false);
@@ -140,7 +140,7 @@ impl Description {
     ///
     /// # Errors
     /// `Corrupt` if it is missing or damaged; `Unsupported` if it has another version; `Io`.
-    pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Description> {
+    pub(crate) fn read(disk: &Sealed, name: Name) -> Result<Description> {
         let file = disk::open_if_there(disk, name)?;
         let file = file.ok_or_else(|| disk::damaged(name, 0, "the description of the backup is missing"))?;
         let Some(fields) = record::fields_of(disk, &file, name)? else {
@@ -216,7 +216,8 @@ mod tests {
         let name = Name::copy(5);
         let later = u64::from(record::MANIFEST) + 1;
         let bytes = record::header(name, record::BACKUP, [later, 0, 0, 0], None).to_vec();
-        let error = Description::read(&Simulated::from_files([(name, bytes)]), name).unwrap_err();
+        let error =
+            Description::read(&Sealed::plain(Simulated::from_files([(name, bytes)])), name).unwrap_err();
         assert_eq!(error.kind(), forrest_engine::ErrorKind::Unsupported);
         assert!(error.to_string().contains(&later.to_string()), "{error}");
     }
@@ -224,22 +225,22 @@ mod tests {
     /// Each byte is covered by a checksum.
     #[test]
     fn a_damaged_description_is_refused() {
-        let disk = Simulated::new();
+        let disk = Sealed::plain(Simulated::new());
         let name = Name::copy(5);
         example().write(&disk, name).expect("it is written");
         assert_eq!(Description::read(&disk, name).expect("it is read"), example());
-        let genuine = disk.files().remove(0).1;
+        let genuine = disk.simulated().files().remove(0).1;
         for byte in 0..genuine.len() {
             let mut bytes = genuine.clone();
             bytes[byte] ^= 1 << (byte % 8);
-            let disk = Simulated::from_files([(name, bytes)]);
+            let disk = Sealed::plain(Simulated::from_files([(name, bytes)]));
             Description::read(&disk, name).expect_err("it is damaged");
         }
         for end in 0..genuine.len() {
-            let disk = Simulated::from_files([(name, genuine[..end].to_vec())]);
+            let disk = Sealed::plain(Simulated::from_files([(name, genuine[..end].to_vec())]));
             Description::read(&disk, name).expect_err("it is cut off");
         }
-        let longer = Simulated::from_files([(name, [&genuine[..], &[0]].concat())]);
+        let longer = Sealed::plain(Simulated::from_files([(name, [&genuine[..], &[0]].concat())]));
         Description::read(&longer, name).expect_err("it is longer");
     }
 }

@@ -29,7 +29,7 @@ mod format;
 
 use crate::checkpoint;
 use crate::core::Handle;
-use crate::disk::{self, Disk, Hold, Kind, Name, Real, Sealed, Unfinished, Write};
+use crate::disk::{self, Disk, Hold, Kind, Name, Real, Sealed, SealedFile, Unfinished, Write};
 use crate::manifest::Manifest;
 use crate::page;
 use crate::table::Table;
@@ -106,7 +106,7 @@ pub struct Progress {
 type See<'s> = &'s mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 /// A directory of backups, to be read.
-fn open(path: &Path, key: Option<&EncryptionKey>) -> Result<Sealed<Real>> {
+fn open(path: &Path, key: Option<&EncryptionKey>) -> Result<Sealed> {
     Sealed::with(Real::open_backups(path)?, key, true, false)
 }
 
@@ -133,7 +133,7 @@ pub fn restore(
     see: See<'_>,
 ) -> Result<Backup> {
     let from = open(path, key)?;
-    let unfinished = Unfinished::begin(to, Some(from.inner()))?;
+    let unfinished = Unfinished::begin(to, Some(from.real()?))?;
     let into = from.beside(unfinished.disk()?);
     let restored = restore_into(&from, id, into, see)?;
     unfinished.finish()?;
@@ -196,18 +196,18 @@ impl Backup {
 }
 
 /// What a directory of backups has.
-struct Directory<D: Disk> {
-    disk: Arc<D>,
+struct Directory {
+    disk: Arc<Sealed>,
     names: Vec<Name>,
     backups: BTreeMap<u64, Result<Description>>,
 }
 
-impl<D: Disk> Directory<D> {
-    fn read(disk: Arc<D>) -> Result<Directory<D>> {
+impl Directory {
+    fn read(disk: Arc<Sealed>) -> Result<Directory> {
         let names = disk::list(&*disk)?;
         let mut backups = BTreeMap::new();
         for name in names.iter().filter(|name| name.kind == Kind::Backup) {
-            let read = match Description::read(&*disk, Name::copy(name.number)) {
+            let read = match Description::read(&disk, Name::copy(name.number)) {
                 // Most likely it passes.
                 Err(error) if error.kind() == ErrorKind::OutOfSpace => return Err(error),
                 read => read,
@@ -291,7 +291,7 @@ impl<D: Disk> Directory<D> {
 }
 
 /// The backups on a disk, from the oldest on.
-pub(crate) fn list<D: Disk>(disk: Arc<D>) -> Result<Vec<Backup>> {
+pub(crate) fn list(disk: Arc<Sealed>) -> Result<Vec<Backup>> {
     let directory = Directory::read(disk)?;
     let listed = directory.backups.iter().map(|(&id, read)| match read {
         Ok(is) => Backup::of(id, is),
@@ -301,8 +301,8 @@ pub(crate) fn list<D: Disk>(disk: Arc<D>) -> Result<Vec<Backup>> {
 }
 
 /// Passes the pieces of a file in order, each with its offset and whether it is the last; there is always a last one.
-fn pieces<D: Disk>(
-    (disk, file, name): (&D, &D::File, Name),
+fn pieces(
+    (disk, file, name): (&Sealed, &SealedFile, Name),
     mut see: impl FnMut(u64, Vec<u8>, bool) -> Result<()>,
 ) -> Result<()> {
     let mut offset = 0;
@@ -362,15 +362,15 @@ impl Watch<'_> {
 }
 
 /// What is backed up of a file that is shared with the store.
-enum Source<D: Disk> {
-    Table(Arc<Table<D>>),
-    Remix(Name, D::File),
+enum Source {
+    Table(Arc<Table>),
+    Remix(Name, SealedFile),
     /// A log that is kept for values in it.
-    Log(Arc<Kept<D>>),
+    Log(Arc<Kept>),
 }
 
-impl<D: Disk> Source<D> {
-    fn file(&self) -> (&D::File, Name) {
+impl Source {
+    fn file(&self) -> (&SealedFile, Name) {
         match self {
             Source::Table(table) => (table.file(), table.name()),
             Source::Remix(name, file) => (file, *name),
@@ -379,7 +379,7 @@ impl<D: Disk> Source<D> {
     }
 
     /// Whether every checksum is right. A REMIX that is damaged can be made again from its tables.
-    fn check(&self, disk: &D) -> Result<bool> {
+    fn check(&self, disk: &Sealed) -> Result<bool> {
         let (name, file) = match self {
             Source::Table(table) => return table.verify().map(|()| true),
             Source::Log(log) => return log.verify(disk).map(|()| true),
@@ -401,8 +401,8 @@ impl<D: Disk> Source<D> {
 }
 
 /// A backup that is being made.
-struct New<'n, D: Disk> {
-    into: Arc<D>,
+struct New<'n> {
+    into: Arc<Sealed>,
     known: BTreeMap<(Name, u64), Vec<&'n Stored>>,
     /// The next number in the directory.
     next: u64,
@@ -410,7 +410,7 @@ struct New<'n, D: Disk> {
     watch: Watch<'n>,
 }
 
-impl<D: Disk> Handle<D> {
+impl Handle {
     /// Adds a backup of the store, as it is, to a directory of backups that nobody else changes. `store` are the two
     /// numbers of its directory.
     ///
@@ -418,7 +418,7 @@ impl<D: Disk> Handle<D> {
     /// See [`Store::backup`](crate::Store::backup).
     pub(crate) fn backup(
         &self,
-        into: D,
+        into: Sealed,
         store: [u64; 2],
         options: &BackupOptions,
         see: See<'_>,
@@ -438,7 +438,7 @@ impl<D: Disk> Handle<D> {
             watch: Watch { progress: Progress { done: 0, whole: 0 }, see },
         };
         let described = self.fill(&mut new).and_then(|()| describe(&mut new));
-        let id = described.inspect_err(|_| give_up(&*directory.disk, first))?;
+        let id = described.inspect_err(|_| give_up(&directory.disk, first))?;
         // DURABILITY: everything that the backup names is durable, with its names. From here on nothing is removed if
         // it fails: the name may be durable already.
         let file = disk::create(&*directory.disk, Name::backup(id))?;
@@ -448,14 +448,14 @@ impl<D: Disk> Handle<D> {
     }
 
     /// Copies what is not there yet, and notes all files.
-    fn fill(&self, new: &mut New<'_, D>) -> Result<()> {
+    fn fill(&self, new: &mut New<'_>) -> Result<()> {
         let snapshot = self.snapshot()?;
         let (version, catalog, sequence) = snapshot.parts();
         let (mut state, shared) = checkpoint::shared(self.disk(), version, catalog)?;
         let tables = shared.tables.into_iter().map(Source::Table);
         let remixes = shared.remixes.into_iter().map(|(name, file)| Source::Remix(name, file));
         let logs = shared.logs.into_iter().map(Source::Log);
-        let sources: Vec<Source<D>> = tables.chain(remixes).chain(logs).collect();
+        let sources: Vec<Source> = tables.chain(remixes).chain(logs).collect();
         let greatest = sources.iter().map(|source| source.file().1.number).max().unwrap_or(0);
         state.floor = new.next.max(greatest + 1);
         let end = checkpoint::log(version, catalog, sequence, &new.into, state.floor)?;
@@ -493,7 +493,7 @@ impl<D: Disk> Handle<D> {
     }
 
     /// Adds a file of the store; false if it is a damaged REMIX.
-    fn add(&self, source: &Source<D>, len: u64, new: &mut New<'_, D>) -> Result<bool> {
+    fn add(&self, source: &Source, len: u64, new: &mut New<'_>) -> Result<bool> {
         let (file, name) = source.file();
         let mark = disk::mark(self.disk(), file, name)?;
         let alike = new.known.get(&(name, len)).cloned().unwrap_or_default();
@@ -538,16 +538,16 @@ impl<D: Disk> Handle<D> {
 }
 
 /// Writes the description. It and all names are durable when this returns its number.
-fn describe<D: Disk>(new: &mut New<'_, D>) -> Result<u64> {
+fn describe(new: &mut New<'_>) -> Result<u64> {
     let id = new.next;
-    new.is.write(&*new.into, Name::copy(id))?;
+    new.is.write(&new.into, Name::copy(id))?;
     disk::sync_directory(&*new.into, Kind::Copy)?;
     disk::sync_directory(&*new.into, Kind::Log)?;
     Ok(id)
 }
 
 /// Removes what a backup that failed has made: it has the numbers from `first` on.
-fn give_up<D: Disk>(disk: &D, first: u64) {
+fn give_up(disk: &Sealed, first: u64) {
     // What cannot be removed now is removed by the next backup.
     let names = disk::list(disk).unwrap_or_default();
     for name in names.into_iter().filter(|name| name.number >= first && name.kind != Kind::Backup) {
@@ -556,7 +556,7 @@ fn give_up<D: Disk>(disk: &D, first: u64) {
 }
 
 /// A backup that is held so that nobody removes it, its number and its description.
-fn find<D: Disk>(disk: &D, id: Option<u64>) -> Result<(Hold, u64, Description)> {
+fn find(disk: &Sealed, id: Option<u64>) -> Result<(Hold, u64, Description)> {
     let names = disk::list(disk)?;
     let mut ids = names.iter().filter(|name| name.kind == Kind::Backup).map(|name| name.number);
     let found = match id {
@@ -575,8 +575,8 @@ fn find<D: Disk>(disk: &D, id: Option<u64>) -> Result<(Hold, u64, Description)> 
 }
 
 /// Reads the copy of a file, and checks it. Each piece is passed on with its offset, and whether it is the last.
-fn read_copy<D: Disk>(
-    disk: &D,
+fn read_copy(
+    disk: &Sealed,
     Stored { copy, sums, .. }: &Stored,
     watch: &mut Watch<'_>,
     mut pass: impl FnMut(u64, Vec<u8>, bool) -> Result<()>,
@@ -603,7 +603,7 @@ fn read_copy<D: Disk>(
 }
 
 /// See [`verify_backup`].
-pub(crate) fn verify<D: Disk>(disk: &D, id: Option<u64>, see: See<'_>) -> Result<Backup> {
+pub(crate) fn verify(disk: &Sealed, id: Option<u64>, see: See<'_>) -> Result<Backup> {
     let (_hold, id, is) = find(disk, id)?;
     let mut watch = Watch { progress: Progress { done: 0, whole: is.bytes() }, see };
     for file in &is.files {
@@ -613,7 +613,7 @@ pub(crate) fn verify<D: Disk>(disk: &D, id: Option<u64>, see: See<'_>) -> Result
 }
 
 /// See [`restore`]. `into` is an empty directory.
-pub(crate) fn restore_into<D: Disk>(from: &D, id: Option<u64>, into: D, see: See<'_>) -> Result<Backup> {
+pub(crate) fn restore_into(from: &Sealed, id: Option<u64>, into: Sealed, see: See<'_>) -> Result<Backup> {
     let (_hold, id, is) = find(from, id)?;
     let into = Arc::new(into);
     let mut watch = Watch { progress: Progress { done: 0, whole: is.bytes() }, see };
@@ -634,7 +634,7 @@ pub(crate) fn restore_into<D: Disk>(from: &D, id: Option<u64>, into: D, see: See
 }
 
 /// See [`prune`]. Nobody else changes the directory.
-pub(crate) fn prune_in<D: Disk>(disk: Arc<D>, keep: Keep) -> Result<Pruned> {
+pub(crate) fn prune_in(disk: Arc<Sealed>, keep: Keep) -> Result<Pruned> {
     let mut directory = Directory::read(disk)?;
     let intact = directory.backups.iter().filter_map(|(&id, read)| Some((id, read.as_ref().ok()?)));
     let newest_first: Vec<_> = intact.rev().collect();

@@ -4,7 +4,6 @@
 use crate::catalog::Space;
 use crate::compression;
 use crate::core::Core;
-use crate::disk::Disk;
 use crate::manifest::{Edit, Manifest};
 use crate::scan;
 use forrest_base::lock;
@@ -14,7 +13,7 @@ use forrest_engine::{Compression, DEFAULT_KEYSPACE, Direction, Error, Result};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-impl<D: Disk> Core<D> {
+impl Core {
     /// Sets the compression of the tables that a keyspace gets from now on. Writes nothing if it is that already.
     ///
     /// # Errors
@@ -70,7 +69,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Sees to it that the manifest names a keyspace.
-    fn name_in(&self, manifest: &mut Manifest<D>, space: &Space) -> Result<()> {
+    fn name_in(&self, manifest: &mut Manifest, space: &Space) -> Result<()> {
         if !manifest.state().keyspaces.contains_key(&space.id) {
             // The keyspace is in the log only.
             self.flush_now(manifest, None)?;

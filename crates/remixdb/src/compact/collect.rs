@@ -49,7 +49,7 @@ const LEAST: usize = LARGE_VALUES_LEAST - HEADER_MOST;
 /// A memtable with less than 1/`SMALL` of its limit does not become tables soon by itself.
 const SMALL: usize = 8;
 
-impl<D: Disk> Core<D> {
+impl Core {
     /// The logs that nothing refers to once the changes up to a sequence number are in tables.
     pub(super) fn given_up(&self, covered: u64) -> Vec<u64> {
         let collector = lock(&self.collector);
@@ -61,11 +61,11 @@ impl<D: Disk> Core<D> {
         let mut collector = lock(&self.collector);
         collector.done.retain(|log, _| state.logs.contains_key(log));
         collector.poor.retain(|log, _| state.logs.contains_key(log));
-        let bytes = |logs: &Logs<D>| logs.values().map(|log| log.bytes).sum::<u64>();
+        let bytes = |logs: &Logs| logs.values().map(|log| log.bytes).sum::<u64>();
         let mut more = bytes(&lock(&self.adding));
         if is_flush {
             collector.without_room.clear();
-            let keeping: Arc<Logs<D>> = std::mem::take(&mut *lock(&self.keeping));
+            let keeping: Arc<Logs> = std::mem::take(&mut *lock(&self.keeping));
             let kept = bytes(&keeping);
             more += kept - kept.min(std::mem::take(&mut collector.moved));
         }
@@ -80,7 +80,7 @@ impl<D: Disk> Core<D> {
     ///
     /// # Errors
     /// Those after which the log is stopped.
-    pub(super) fn collect(&self, manifest: &mut Manifest<D>) -> Result<bool> {
+    pub(super) fn collect(&self, manifest: &mut Manifest) -> Result<bool> {
         if manifest.state().logs.is_empty() || !self.log().is_begun() || self.log().check().is_err() {
             return Ok(false);
         }
@@ -154,7 +154,7 @@ impl<D: Disk> Core<D> {
 
     /// Moves the values of the next piece of a log that count. At the end of the log, returns the sequence number of
     /// the last change then.
-    fn collect_piece(&self, log: &Kept<D>, pass: &mut Pass) -> Result<Option<u64>> {
+    fn collect_piece(&self, log: &Kept, pass: &mut Pass) -> Result<Option<u64>> {
         let (disk, name, version) = (self.disk(), log.name(), self.version().clone());
         let (mut piece, mut moves, mut bytes) = (Piece::default(), Vec::new(), 0);
         let mut offset = pass.offset;
@@ -193,7 +193,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Moves values, and returns the sequence number of the last change then.
-    fn move_piece(&self, version: &Version<D>, moves: &[Move], pass: &mut Pass) -> Result<u64> {
+    fn move_piece(&self, version: &Version, moves: &[Move], pass: &mut Pass) -> Result<u64> {
         if !moves.is_empty() && self.is_full() && !self.has_room_to_move() {
             return Err(Error::new(ErrorKind::OutOfSpace, "there is no room to move values"));
         }
@@ -227,7 +227,7 @@ impl<D: Disk> Core<D> {
     /// Before a memtable becomes tables, goes through as much of kept logs as it has: otherwise a store that is written
     /// to without a pause would never come to it. So the logs do not grow meanwhile. Ends early if one more memtable
     /// waits, because moved values are changes too.
-    pub(super) fn collect_beside(&self, manifest: &mut Manifest<D>, memtable: &Memtable) -> Result<()> {
+    pub(super) fn collect_beside(&self, manifest: &mut Manifest, memtable: &Memtable) -> Result<()> {
         let mut left = memtable.bytes() as u64;
         let most = self.version().immutable.len().max(1);
         let may_go_on = || self.check_open().is_ok() && self.version().immutable.len() <= most;

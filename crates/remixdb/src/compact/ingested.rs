@@ -16,7 +16,7 @@ use super::rewrite::{ALONE, Old, Output, Replaced, Rewrite, merge, separator};
 use crate::catalog::Space;
 use crate::compact::plan::TABLES_MAX;
 use crate::core::{Core, Order};
-use crate::disk::{self, Disk, Kind, Name};
+use crate::disk::{self, Kind, Name};
 use crate::manifest::Manifest;
 use crate::partition::{self, Known, Partition};
 use crate::remix::{Remix, Show};
@@ -34,7 +34,7 @@ const TRIES: usize = 3;
 /// A partition that is divided gets at most this number of new tables in each part.
 const TOGETHER: usize = TABLES_MAX / 2;
 
-impl<D: Disk> Core<D> {
+impl Core {
     /// Adds tables to a keyspace at one instant. All changes before are durable when this returns, and so are the
     /// tables. Tables that were divided are removed. The logs have the tables' large values. `is_named` is set if a
     /// manifest may name the tables and logs: also after an error, their files are the store's then.
@@ -45,8 +45,8 @@ impl<D: Disk> Core<D> {
     pub(crate) fn add_tables(
         &self,
         space: &Space,
-        tables: &[Arc<Table<D>>],
-        logs: Logs<D>,
+        tables: &[Arc<Table>],
+        logs: Logs,
         is_named: &mut bool,
     ) -> Result<()> {
         let (Some(first), Some(last)) = (tables.first(), tables.last()) else {
@@ -54,7 +54,7 @@ impl<D: Disk> Core<D> {
             return self.sync();
         };
         let (least, greatest) = (first.least(), last.greatest());
-        let is_newer = |version: &Version<D>| version.has_in_memory(space.id, least, greatest);
+        let is_newer = |version: &Version| version.has_in_memory(space.id, least, greatest);
         if !logs.is_empty() {
             // DURABILITY: the names of these logs are durable before the manifest names them. A failure may be of the
             // names of other logs too.
@@ -145,11 +145,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Makes tables of the changes that are in memory now.
-    pub(super) fn flush_now(
-        &self,
-        manifest: &mut Manifest<D>,
-        mut held: Option<&mut Order<D>>,
-    ) -> Result<()> {
+    pub(super) fn flush_now(&self, manifest: &mut Manifest, mut held: Option<&mut Order>) -> Result<()> {
         match &mut held {
             Some(order) => self.freeze(order)?,
             None => self.freeze(&mut self.order())?,
@@ -163,19 +159,14 @@ impl<D: Disk> Core<D> {
 }
 
 /// The partitions of a keyspace with the tables in them.
-fn placed<D: Disk>(
-    store: &Core<D>,
-    version: &Version<D>,
-    space: u32,
-    tables: &[Arc<Table<D>>],
-) -> Result<Vec<Replaced<D>>> {
+fn placed(store: &Core, version: &Version, space: u32, tables: &[Arc<Table>]) -> Result<Vec<Replaced>> {
     let partitions = version.partitions(space);
     let tables = cut(store, space, partitions, tables)?;
     let (mut replaced, mut rest) = (Vec::new(), &tables[..]);
     while let Some(first) = rest.first() {
         let at = partitions.partition_point(|partition| *partition.low <= *first.least());
         let end = partitions.get(at).map(|next| &next.low[..]);
-        let is_in = |table: &Arc<Table<D>>| end.is_none_or(|end| table.least() < end);
+        let is_in = |table: &Arc<Table>| end.is_none_or(|end| table.least() < end);
         let (within, others) = rest.split_at(rest.partition_point(is_in));
         rest = others;
         let old = at.checked_sub(1).map(|at| &partitions[at]);
@@ -187,12 +178,12 @@ fn placed<D: Disk>(
 }
 
 /// The tables, of which those that cross the lower bound of a partition are cut there.
-fn cut<D: Disk>(
-    store: &Core<D>,
+fn cut(
+    store: &Core,
     space: u32,
-    partitions: &[Arc<Partition<D>>],
-    tables: &[Arc<Table<D>>],
-) -> Result<Vec<Arc<Table<D>>>> {
+    partitions: &[Arc<Partition>],
+    tables: &[Arc<Table>],
+) -> Result<Vec<Arc<Table>>> {
     let mut all = Vec::new();
     for table in tables {
         let beyond = |key: &[u8]| partitions.partition_point(|partition| *partition.low <= *key);
@@ -218,15 +209,15 @@ fn cut<D: Disk>(
 
 /// The pairs that tables have in a range, as one table; `None` if there are none. REQUIRES: without tombstones, the
 /// tables are all of a partition. Its file is added to `files`.
-fn pairs_of<D: Disk>(
-    store: &Core<D>,
+fn pairs_of(
+    store: &Core,
     space: u32,
-    tables: &[Arc<Table<D>>],
+    tables: &[Arc<Table>],
     (order, show): (&Arc<Remix>, Show),
     (low, end): (&[u8], Option<&[u8]>),
     tags: bool,
     files: &Mutex<Vec<Name>>,
-) -> Result<Option<Arc<Table<D>>>> {
+) -> Result<Option<Arc<Table>>> {
     let nothing = New { memtable: None, space, low, end, keeps: false };
     let old = Old::new(tables, Some(order.clone()), show, nothing)?;
     let made = merge(nothing, old, Deleted::none(), Output::new(store, space, u64::MAX, tags, files))?;
@@ -234,7 +225,7 @@ fn pairs_of<D: Disk>(
 }
 
 /// Partitions of one table each. The first begins at `low`.
-fn alone<D: Disk>(low: Vec<u8>, tables: &[Arc<Table<D>>]) -> Vec<Arc<Partition<D>>> {
+fn alone(low: Vec<u8>, tables: &[Arc<Table>]) -> Vec<Arc<Partition>> {
     let next = tables.windows(2).map(|two| separator(two[0].greatest(), two[1].least()));
     let lows = [low].into_iter().chain(next);
     let partition =
@@ -242,9 +233,9 @@ fn alone<D: Disk>(low: Vec<u8>, tables: &[Arc<Table<D>>]) -> Vec<Arc<Partition<D
     lows.zip(tables).map(partition).collect()
 }
 
-impl<D: Disk> Rewrite<'_, D> {
+impl Rewrite<'_> {
     /// The partition, which ends at `end`, with tables in its range.
-    fn place(&self, end: Option<&[u8]>, tables: &[Arc<Table<D>>]) -> Result<Vec<Replaced<D>>> {
+    fn place(&self, end: Option<&[u8]>, tables: &[Arc<Table>]) -> Result<Vec<Replaced>> {
         if let Some(damage) = self.old.and_then(|old| old.damage()) {
             return Err(damage.error());
         }
@@ -275,7 +266,7 @@ impl<D: Disk> Rewrite<'_, D> {
     }
 
     /// The partition with more tables, as one or as several.
-    fn with_newer(&self, end: Option<&[u8]>, newer: &[Arc<Table<D>>]) -> Result<Vec<Arc<Partition<D>>>> {
+    fn with_newer(&self, end: Option<&[u8]>, newer: &[Arc<Table>]) -> Result<Vec<Arc<Partition>>> {
         let old = self.tables();
         if old.len() + newer.len() <= TABLES_MAX {
             let tables = old.iter().chain(newer).cloned().collect();
@@ -288,9 +279,9 @@ impl<D: Disk> Rewrite<'_, D> {
     fn divided(
         &self,
         end: Option<&[u8]>,
-        newer: &[Arc<Table<D>>],
+        newer: &[Arc<Table>],
         files: &Mutex<Vec<Name>>,
-    ) -> Result<Vec<Arc<Partition<D>>>> {
+    ) -> Result<Vec<Arc<Partition>>> {
         let (old, order) = (self.tables(), self.whole_order()?.expect("it has tables"));
         let mut made = Vec::new();
         let (mut low, mut parts) = (self.low.to_vec(), newer.chunks(TOGETHER).peekable());

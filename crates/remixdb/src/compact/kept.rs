@@ -10,7 +10,6 @@
 //! synced.
 
 use crate::core::Core;
-use crate::disk::Disk;
 use crate::manifest::{Edit, Manifest};
 use crate::memtable::Memtable;
 use crate::values::Logs;
@@ -23,12 +22,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::new::New;
 
-impl<D: Disk> Core<D> {
+impl Core {
     /// The logs that have enough of a memtable's values, opened.
     ///
     /// # Errors
     /// `OutOfSpace` without a descriptor.
-    pub(super) fn logs_to_keep(&self, memtable: &Memtable, spaces: &[u32]) -> Result<Logs<D>> {
+    pub(super) fn logs_to_keep(&self, memtable: &Memtable, spaces: &[u32]) -> Result<Logs> {
         // ORDERING: only the holder of the manifest sets it.
         if !memtable.has_placed() || self.large_values == usize::MAX || self.is_resuming.load(Relaxed) {
             return Ok(Logs::new());
@@ -66,10 +65,10 @@ impl<D: Disk> Core<D> {
     /// Adds the edits about kept logs to those of a step; the logs that are kept after it.
     pub(super) fn logs_after(
         &self,
-        manifest: &Manifest<D>,
+        manifest: &Manifest,
         flushed: Option<&Arc<Memtable>>,
         edits: &mut Vec<Edit>,
-    ) -> Arc<Logs<D>> {
+    ) -> Arc<Logs> {
         let version = self.version();
         let covered = flushed.map_or(manifest.state().covered, |memtable| memtable.frozen().last);
         let given_up = self.given_up(covered);

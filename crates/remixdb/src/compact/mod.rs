@@ -73,7 +73,7 @@ const EXPIRED_AGAIN_MS: u64 = 30_000;
 pub(crate) const WORTH: usize = 8;
 pub(crate) const WORTH_REST: usize = 64;
 
-impl<D: Disk> Core<D> {
+impl Core {
     /// Does one piece of the pending work; true if there was any.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl<D: Disk> Core<D> {
 
     /// Whether there is less space than what is in memory will take, one more memtable, and an eighth of a partition:
     /// with that left, a store can be made smaller by deletes, whose tables and merges take space too.
-    pub(crate) fn lacks_space(&self, version: &Version<D>) -> bool {
+    pub(crate) fn lacks_space(&self, version: &Version) -> bool {
         let Ok(free) = self.disk().free(Kind::Table) else { return false };
         if free >= SPACE_ENOUGH {
             return false;
@@ -150,7 +150,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Removes the tables of keyspaces that were dropped; true if there were any.
-    fn remove_dropped(&self, manifest: &mut Manifest<D>) -> Result<bool> {
+    fn remove_dropped(&self, manifest: &mut Manifest) -> Result<bool> {
         let (dropped, last) = {
             let order = self.order();
             let catalog = self.catalog();
@@ -259,7 +259,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Replaces the memtable if `is_due`, and makes tables of all immutable memtables.
-    fn flush_if(&self, is_due: impl FnOnce(&Version<D>) -> bool) -> Result<()> {
+    fn flush_if(&self, is_due: impl FnOnce(&Version) -> bool) -> Result<()> {
         self.check_writable()?;
         let mut order = self.order();
         self.log().check()?;
@@ -324,7 +324,7 @@ impl<D: Disk> Core<D> {
     /// there is little space, merges those partitions that give back most, a few at a time, so that the space of some
     /// is free before the next begin. True if there were any. Flushes alone would make all partitions due at once,
     /// because they add to all of them.
-    fn merge_deadest(&self, manifest: &mut Manifest<D>, new: u64) -> Result<bool> {
+    fn merge_deadest(&self, manifest: &mut Manifest, new: u64) -> Result<bool> {
         let is_full = self.is_full();
         let version = self.version();
         let all = version.each().filter(|(_, one)| one.damage().is_none());
@@ -348,7 +348,7 @@ impl<D: Disk> Core<D> {
         // Writers wait for memtables that wait for this. A large partition is merged by several threads alone.
         let most = self.limits.table_bytes().saturating_mul(self.workers().count() as u64);
         let mut written = 0;
-        let is_needed = |(_, _, bytes, live): &&(u32, &Arc<Partition<D>>, u64, u64)| {
+        let is_needed = |(_, _, bytes, live): &&(u32, &Arc<Partition>, u64, u64)| {
             let needed = excess > 0 && (written == 0 || written + live <= most);
             (excess, written) = (excess.saturating_sub(bytes - live), written + live.max(&1));
             needed
@@ -371,7 +371,7 @@ impl<D: Disk> Core<D> {
     /// that opens the store need not build it. Runs in the background when nothing was written for a while.
     pub(crate) fn store_remix(&self) -> Result<bool> {
         let mut manifest = lock(&self.manifest);
-        let is_due = |partition: &Partition<D>| {
+        let is_due = |partition: &Partition| {
             partition.damage().is_none()
                 && partition.covered().is_some_and(|(all, covered)| plan::is_uncovered(all, covered))
         };
@@ -385,10 +385,10 @@ impl<D: Disk> Core<D> {
     /// Commits another order over the tables of a partition. Where they are damaged, it is marked instead.
     fn reorder(
         &self,
-        manifest: &mut Manifest<D>,
+        manifest: &mut Manifest,
         first: u64,
-        old: &Partition<D>,
-        made: Result<Replaced<D>>,
+        old: &Partition,
+        made: Result<Replaced>,
     ) -> Result<()> {
         match made {
             Ok(made) => {
@@ -420,11 +420,11 @@ impl<D: Disk> Core<D> {
         self.shared.memory.may_indexes_take(bytes)
     }
 
-    fn leave_largest(&self, manifest: &mut Manifest<D>) -> Result<bool> {
+    fn leave_largest(&self, manifest: &mut Manifest) -> Result<bool> {
         if self.have_orders_room() {
             return Ok(false);
         }
-        let can = |one: &Partition<D>| one.damage().is_none() && one.is_order_in_memory();
+        let can = |one: &Partition| one.damage().is_none() && one.is_order_in_memory();
         let version = self.version();
         let largest = version.each().filter(|(_, one)| can(one)).max_by_key(|(_, one)| one.order_bytes());
         let Some((space, old)) = largest.map(|(space, one)| (space, one.clone())) else { return Ok(false) };
@@ -435,7 +435,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Merges the tables of the first partition that `is_due`; true if there was one.
-    fn merge_first(&self, is_due: impl Fn(&Partition<D>) -> bool) -> Result<bool> {
+    fn merge_first(&self, is_due: impl Fn(&Partition) -> bool) -> Result<bool> {
         if self.check_writable().is_err() {
             return Ok(false);
         }
@@ -483,11 +483,11 @@ impl<D: Disk> Core<D> {
     ///
     /// # Errors
     /// `Corrupt` if one of them is damaged, `Io` if it cannot be read: it stays as it is, and the others are merged.
-    fn merge(&self, which: impl Fn(u32, &Partition<D>) -> bool) -> Result<()> {
-        let error_of = |one: &Partition<D>| Some(one.damage()?.error());
+    fn merge(&self, which: impl Fn(u32, &Partition) -> bool) -> Result<()> {
+        let error_of = |one: &Partition| Some(one.damage()?.error());
         let (catalog, now_ms) = (self.catalog(), self.newest().now_ms());
         let is_filtered = self.builder.filter.is_some();
-        let is_due = |space: u32, one: &Partition<D>| {
+        let is_due = |space: u32, one: &Partition| {
             one.is_mergeable()
                 || (one.damage().is_none() && (is_filtered || one.has_expired(now_ms)))
                 || (one.may_recover() && one.tables().len() > 1)
@@ -543,11 +543,7 @@ impl<D: Disk> Core<D> {
 
     /// Merges the tables of partitions at once; one after the other if there is no space for that, or damage. Notes
     /// which ones are damaged, and returns the first damage.
-    fn merge_piece(
-        &self,
-        manifest: &mut Manifest<D>,
-        piece: &[(u32, Arc<Partition<D>>)],
-    ) -> Result<Option<Error>> {
+    fn merge_piece(&self, manifest: &mut Manifest, piece: &[(u32, Arc<Partition>)]) -> Result<Option<Error>> {
         let first = self.first_free_number();
         let task = self.tasks.begin(Job::Merge);
         let error = match rewrite::merged(self, piece) {
@@ -579,8 +575,8 @@ impl<D: Disk> Core<D> {
 
     fn flush(
         &self,
-        manifest: &mut Manifest<D>,
-        held: Option<&mut Order<D>>,
+        manifest: &mut Manifest,
+        held: Option<&mut Order>,
         memtable: &Arc<Memtable>,
     ) -> Result<()> {
         // DURABILITY: the manifest will state that the changes are covered, and the logs go on after them.
@@ -593,8 +589,8 @@ impl<D: Disk> Core<D> {
     /// it guards.
     pub(crate) fn make_tables(
         &self,
-        manifest: &mut Manifest<D>,
-        held: Option<&mut Order<D>>,
+        manifest: &mut Manifest,
+        held: Option<&mut Order>,
         memtable: &Arc<Memtable>,
     ) -> Result<()> {
         let task = self.tasks.begin(Job::Flush);
@@ -603,8 +599,8 @@ impl<D: Disk> Core<D> {
 
     fn make_tables_of(
         &self,
-        manifest: &mut Manifest<D>,
-        held: Option<&mut Order<D>>,
+        manifest: &mut Manifest,
+        held: Option<&mut Order>,
         memtable: &Arc<Memtable>,
     ) -> Result<()> {
         let Frozen { catalog, .. } = memtable.frozen();
@@ -636,7 +632,7 @@ impl<D: Disk> Core<D> {
 
     /// States in the manifest how far the first log is synced: the tables will have changes that it may not have after
     /// a power cut.
-    fn state_synced(&self, manifest: &mut Manifest<D>) -> Result<()> {
+    fn state_synced(&self, manifest: &mut Manifest) -> Result<()> {
         let (log, old) = (manifest.state().floor, manifest.state().whole);
         let synced = self.log().synced_bytes(log);
         let end = if old.0 == log { old.1.max(synced) } else { synced };
@@ -649,11 +645,11 @@ impl<D: Disk> Core<D> {
     /// files begin at `first`. A caller that holds the order lock passes what it guards.
     fn replace(
         &self,
-        manifest: &mut Manifest<D>,
-        held: Option<&mut Order<D>>,
+        manifest: &mut Manifest,
+        held: Option<&mut Order>,
         first: u64,
         flushed: Option<&Arc<Memtable>>,
-        replaced: &[Replaced<D>],
+        replaced: &[Replaced],
         floor: u64,
     ) -> Result<()> {
         let mut edits = edits(manifest, flushed.map(|memtable| memtable.frozen()), replaced, floor);
@@ -690,7 +686,7 @@ impl<D: Disk> Core<D> {
 
     /// The logs before the floor that are of no use. Those before `old_floor` are left over: they may have what a lost
     /// table had.
-    fn logs_to_remove(&self, manifest: &Manifest<D>, old_floor: u64) -> Vec<Name> {
+    fn logs_to_remove(&self, manifest: &Manifest, old_floor: u64) -> Vec<Name> {
         let mut logs = self.old_logs(manifest.state(), &disk::list(self.disk()).unwrap_or_default());
         if self.has_lost() {
             let left_over = self.history.as_ref().map_or(old_floor, |history| history.floor.min(old_floor));
@@ -700,7 +696,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Has those logs removed that were kept for their changes, and are too old or too much by now.
-    fn remove_history(&self, manifest: &mut Manifest<D>) {
+    fn remove_history(&self, manifest: &mut Manifest) {
         if self.history.is_some() && self.log().is_begun() {
             let logs = self.logs_to_remove(manifest, manifest.state().floor);
             manifest.add_waiting(logs);
@@ -715,7 +711,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Removes files that wait because no state needs them any more, as far as nobody reads them.
-    fn remove_files(&self, manifest: &mut Manifest<D>) -> Result<()> {
+    fn remove_files(&self, manifest: &mut Manifest) -> Result<()> {
         let (is_begun, is_full) = (self.log().is_begun(), self.is_full());
         // A store that was only read removes nothing, unless a change finds no space.
         if manifest.has_waiting() && (is_begun || is_full || manifest.is_begun()) {
@@ -732,11 +728,11 @@ impl<D: Disk> Core<D> {
     /// Replaces the version that readers take, and returns the old one.
     fn install(
         &self,
-        order: &mut Order<D>,
+        order: &mut Order,
         flushed: Option<&Arc<Memtable>>,
-        replaced: &[Replaced<D>],
-        logs: Arc<Logs<D>>,
-    ) -> Arc<Version<D>> {
+        replaced: &[Replaced],
+        logs: Arc<Logs>,
+    ) -> Arc<Version> {
         let version = &order.version;
         let mut partitions = version.partitions.clone();
         if let Some(memtable) = flushed {
@@ -762,7 +758,7 @@ impl<D: Disk> Core<D> {
 
     /// Removes the files that the manifest named `before` and no longer does, and the logs that are not needed any
     /// more.
-    fn remove(&self, before: BTreeSet<Name>, manifest: &mut Manifest<D>, old_floor: u64) -> Result<()> {
+    fn remove(&self, before: BTreeSet<Name>, manifest: &mut Manifest, old_floor: u64) -> Result<()> {
         let named: BTreeSet<Name> = manifest.state().files().collect();
         let logs = self.logs_to_remove(manifest, old_floor);
         let files = before.into_iter().filter(|name| !named.contains(name)).chain(logs);
@@ -773,18 +769,13 @@ impl<D: Disk> Core<D> {
 }
 
 /// The first log that is still needed once `memtable`, the oldest immutable one, is in tables.
-fn log_behind<D: Disk>(version: &Version<D>, memtable: &Arc<Memtable>) -> u64 {
+fn log_behind(version: &Version, memtable: &Arc<Memtable>) -> u64 {
     let newer = version.memtables().take_while(|other| !Arc::ptr_eq(other, memtable));
     newer.last().expect("the one that is written to is newer").log
 }
 
 /// The edits that bring the manifest up to date.
-fn edits<D: Disk>(
-    manifest: &Manifest<D>,
-    flushed: Option<&Frozen>,
-    replaced: &[Replaced<D>],
-    floor: u64,
-) -> Vec<Edit> {
+fn edits(manifest: &Manifest, flushed: Option<&Frozen>, replaced: &[Replaced], floor: u64) -> Vec<Edit> {
     let mut edits = vec![Edit::Floor { log: floor }];
     if let Some(Frozen { catalog, last }) = flushed {
         edits.push(Edit::Covered { sequence: *last });
@@ -797,7 +788,7 @@ fn edits<D: Disk>(
         edits.push(Edit::Next { id: catalog.next });
     }
     for Replaced { space, old, new } in replaced {
-        let is_replaced = |old: &Arc<Partition<D>>| new.iter().any(|new| new.low == old.low);
+        let is_replaced = |old: &Arc<Partition>| new.iter().any(|new| new.low == old.low);
         if let Some(old) = old.as_ref().filter(|old| !is_replaced(old)) {
             edits.push(Edit::NoPartition { space: *space, low: old.low.clone() });
         }

@@ -1,7 +1,7 @@
 //! [`New`]: the pairs that a range of keys gets from a memtable; and [`Deleted`]: the keys that the memtable deletes there
 //! together, as far as tables have them.
 
-use crate::disk::{self, Disk};
+use crate::disk::{self};
 use crate::memtable::{self, Memtable, Said};
 use crate::partition::{self, Owned};
 use crate::ranges::Ranges;
@@ -109,18 +109,18 @@ impl Pairs<'_> {
 /// The keys in the deleted ranges of a memtable that tables have: they get tombstones. They are found in each table by
 /// itself, so that damage in one keeps nobody from the keys of the others. A key that cannot be read is passed: to read
 /// it is an error.
-pub(super) struct Deleted<'n, D: Disk> {
+pub(super) struct Deleted<'n> {
     /// `None` if there is nothing to find.
     within: Option<(Arc<Ranges>, New<'n>)>,
     /// From the newest table on.
-    tables: Vec<Places<D>>,
+    tables: Vec<Places>,
     /// The one that has the least key.
     least: Option<usize>,
 }
 
 /// A table, and its next key in the ranges.
-struct Places<D: Disk> {
-    table: Owned<D>,
+struct Places {
+    table: Owned,
     ordinal: u32,
     /// The key there, if there is one.
     key: Vec<u8>,
@@ -128,13 +128,13 @@ struct Places<D: Disk> {
     valid: bool,
 }
 
-impl<'n, D: Disk> Deleted<'n, D> {
-    pub(super) fn none() -> Deleted<'n, D> {
+impl<'n> Deleted<'n> {
+    pub(super) fn none() -> Deleted<'n> {
         Deleted { within: None, tables: Vec::new(), least: None }
     }
 
     /// The keys of tables in the ranges that are deleted with the new pairs.
-    pub(super) fn new(tables: &[Arc<Table<D>>], new: New<'n>) -> Result<Deleted<'n, D>> {
+    pub(super) fn new(tables: &[Arc<Table>], new: New<'n>) -> Result<Deleted<'n>> {
         let Some(ranges) = new.deleted().filter(|_| !tables.is_empty()) else { return Ok(Deleted::none()) };
         let mut places = Vec::new();
         for table in partition::runs(tables).into_iter().rev() {
@@ -186,7 +186,7 @@ impl<'n, D: Disk> Deleted<'n, D> {
     }
 }
 
-impl<D: Disk> Places<D> {
+impl Places {
     /// Moves to the first key that is not less, at `least` or after it. If the search meets damage, moves to `least`.
     fn jump(&mut self, key: &[u8], least: u32) -> Result<()> {
         self.ordinal = match self.table.lower_bound(key) {

@@ -9,7 +9,7 @@ use super::new::{Deleted, New};
 use super::plan::{Plan, large, plan, tables_most};
 use crate::catalog::Space;
 use crate::core::Core;
-use crate::disk::{self, Disk, Kind, Name};
+use crate::disk::{self, Disk, Kind, Name, Sealed};
 use crate::gauge::Share;
 use crate::memtable::{Memtable, VALUE_MAX};
 use crate::operands;
@@ -52,20 +52,20 @@ struct InRange {
 }
 
 /// Partitions that a step makes in place of others.
-pub(super) struct Replaced<D: Disk> {
+pub(super) struct Replaced {
     pub(super) space: u32,
     /// The partition that is replaced; `None` if there was none.
-    pub(super) old: Option<Arc<Partition<D>>>,
-    pub(super) new: Vec<Arc<Partition<D>>>,
+    pub(super) old: Option<Arc<Partition>>,
+    pub(super) new: Vec<Arc<Partition>>,
 }
 
 /// Distributes the pairs of a memtable to the partitions of keyspaces.
-pub(super) fn spaces<D: Disk>(
-    store: &Core<D>,
-    version: &Version<D>,
+pub(super) fn spaces(
+    store: &Core,
+    version: &Version,
     memtable: &Memtable,
     spaces: &[u32],
-) -> Result<Vec<Replaced<D>>> {
+) -> Result<Vec<Replaced>> {
     let keeps = !lock(&store.keeping).is_empty();
     let count = |space| version.partitions(space).len().max(1);
     let all: Vec<_> = spaces.iter().flat_map(|&space| (0..count(space)).map(move |at| (space, at))).collect();
@@ -90,22 +90,19 @@ pub(super) fn spaces<D: Disk>(
 
 /// Whether the partition before takes the range of one that has no more keys. The range of a damaged partition does not
 /// grow: a delete of its whole range removes the damage.
-fn may_go<D: Disk>(partitions: &[Arc<Partition<D>>], at: usize) -> bool {
+fn may_go(partitions: &[Arc<Partition>], at: usize) -> bool {
     at.checked_sub(1).is_some_and(|before| partitions[before].damage().is_none())
 }
 
 /// Whether partitions that were made are one without keys.
-fn has_nothing<D: Disk>(made: &[Arc<Partition<D>>]) -> bool {
+fn has_nothing(made: &[Arc<Partition>]) -> bool {
     matches!(made, [one] if one.tables().is_empty() && one.damage().is_none())
 }
 
 /// Merges the tables of partitions, each with its keyspace.
-pub(super) fn merged<D: Disk>(
-    store: &Core<D>,
-    partitions: &[(u32, Arc<Partition<D>>)],
-) -> Result<Vec<Replaced<D>>> {
+pub(super) fn merged(store: &Core, partitions: &[(u32, Arc<Partition>)]) -> Result<Vec<Replaced>> {
     let version = store.version();
-    let may_go = |space: u32, old: &Arc<Partition<D>>| {
+    let may_go = |space: u32, old: &Arc<Partition>| {
         let all = version.partitions(space);
         all.iter().position(|one| Arc::ptr_eq(one, old)).is_some_and(|at| may_go(all, at))
     };
@@ -124,7 +121,7 @@ pub(super) fn merged<D: Disk>(
 }
 
 /// Writes the REMIX of a partition, whose tables stay.
-pub(super) fn stored<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<D>>) -> Result<Replaced<D>> {
+pub(super) fn stored(store: &Core, space: u32, old: &Arc<Partition>) -> Result<Replaced> {
     let (known, tables) = (old.order()?, old.tables());
     let check = || store.look();
     let remix = match known.whole(tables, &check) {
@@ -143,7 +140,7 @@ pub(super) fn stored<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<D
 }
 
 /// Leaves the order over the tables of a partition in its file, which is written first if it lacks much.
-pub(super) fn in_file<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<D>>) -> Result<Replaced<D>> {
+pub(super) fn in_file(store: &Core, space: u32, old: &Arc<Partition>) -> Result<Replaced> {
     let (known, tables) = (old.order()?, old.tables());
     let remix = known.remix.as_ref().expect("its order is in memory");
     let is_enough = |stored: &Stored| !has_outgrown(remix.entries(), entries_of(&tables[..stored.tables]));
@@ -165,7 +162,7 @@ pub(super) fn in_file<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<
 }
 
 /// The order over tables as its file has it, and over the newer ones in memory.
-fn left<D: Disk>(store: &Core<D>, tables: &[Arc<Table<D>>], stored: Stored) -> Result<Known> {
+fn left(store: &Core, tables: &[Arc<Table>], stored: Stored) -> Result<Known> {
     let (name, check) = (Name::remix(stored.number), || store.look());
     let cache = &store.shared.cache;
     let base = Remix::open(&store.shared.disk, name, &partition::named(tables), cache)?;
@@ -174,7 +171,7 @@ fn left<D: Disk>(store: &Core<D>, tables: &[Arc<Table<D>>], stored: Stored) -> R
     Ok(Known { base: Some(Arc::new(base)), remix, stored: Some(stored) })
 }
 
-fn write_remix<D: Disk>(store: &Core<D>, remix: &Remix, tables: &[Arc<Table<D>>]) -> Result<Stored> {
+fn write_remix(store: &Core, remix: &Remix, tables: &[Arc<Table>]) -> Result<Stored> {
     let name = Name::remix(store.next_number());
     remix.write_at_rate(store.disk(), name, &partition::named(tables), store).inspect_err(|_| {
         // Its space may be needed at once.
@@ -184,23 +181,23 @@ fn write_remix<D: Disk>(store: &Core<D>, remix: &Remix, tables: &[Arc<Table<D>>]
 }
 
 /// One partition that gets new pairs; `None` if there is none in the keyspace yet.
-pub(super) struct Rewrite<'s, D: Disk> {
-    pub(super) store: &'s Core<D>,
+pub(super) struct Rewrite<'s> {
+    pub(super) store: &'s Core,
     pub(super) space: u32,
     pub(super) low: &'s [u8],
-    pub(super) old: Option<&'s Arc<Partition<D>>>,
+    pub(super) old: Option<&'s Arc<Partition>>,
     /// Whether to do without what is known of the order over the tables.
     pub(super) is_without_file: bool,
 }
 
-impl<D: Disk> Rewrite<'_, D> {
-    pub(super) fn tables(&self) -> &[Arc<Table<D>>] {
+impl Rewrite<'_> {
+    pub(super) fn tables(&self) -> &[Arc<Table>] {
         self.old.map_or(&[], |old| old.tables())
     }
 
     /// The partitions that replace this one, and new ones after it, when it gets new pairs. If it `may_go`, the one
     /// before takes its range if it has no more keys.
-    fn take(&self, new: New<'_>, may_go: bool) -> Result<Vec<Replaced<D>>> {
+    fn take(&self, new: New<'_>, may_go: bool) -> Result<Vec<Replaced>> {
         let mut replaced = Vec::new();
         if let (Some(old), Some(deleted)) = (self.old, new.deleted())
             && deleted.has_all(new.low, new.end, u64::MAX)
@@ -223,7 +220,7 @@ impl<D: Disk> Rewrite<'_, D> {
     }
 
     /// The partitions of the new pairs alone.
-    fn only(&self, new: New<'_>) -> Result<Vec<Arc<Partition<D>>>> {
+    fn only(&self, new: New<'_>) -> Result<Vec<Arc<Partition>>> {
         Rewrite { old: None, ..*self }.major(new)
     }
 
@@ -248,7 +245,7 @@ impl<D: Disk> Rewrite<'_, D> {
     }
 
     /// The partitions that replace this one; `None` if it stays.
-    fn run(&self, new: New<'_>) -> Result<Option<Vec<Arc<Partition<D>>>>> {
+    fn run(&self, new: New<'_>) -> Result<Option<Vec<Arc<Partition>>>> {
         let made = match self.old {
             Some(old) if old.damage().is_some() && !self.is_due_again(old, new) => {
                 return self.around(old, old.damage().expect("there is some"), new);
@@ -276,14 +273,14 @@ impl<D: Disk> Rewrite<'_, D> {
 
     /// Whether to merge a damaged partition as if it were none, because the damage may be gone. That is as often as
     /// tables are merged in any partition.
-    fn is_due_again(&self, old: &Partition<D>, new: New<'_>) -> bool {
+    fn is_due_again(&self, old: &Partition, new: New<'_>) -> bool {
         let is_due = |damage: &Damage| self.merged_around(old, damage, new) < self.tables().len();
         old.may_recover() && old.damage().is_some_and(is_due)
     }
 
     /// From which table on the tables of a damaged partition are merged with new pairs: all of them are newer than the
     /// damaged ones.
-    fn merged_around(&self, old: &Partition<D>, damage: &Damage, new: New<'_>) -> usize {
+    fn merged_around(&self, old: &Partition, damage: &Damage, new: New<'_>) -> usize {
         let (count, kept) = (self.tables().len(), damage.kept);
         let is_many = count + old.lost().len() >= RUNS_MAX && kept < count;
         match self.plan(&self.tables()[kept..], new.bytes()) {
@@ -294,7 +291,7 @@ impl<D: Disk> Rewrite<'_, D> {
     }
 
     /// The same for a partition that is not known to be damaged.
-    fn planned(&self, new: New<'_>) -> Result<Option<Vec<Arc<Partition<D>>>>> {
+    fn planned(&self, new: New<'_>) -> Result<Option<Vec<Arc<Partition>>>> {
         let (tables, most) = (self.tables(), most(self.tables()));
         let deleted = self.deleted(new)?;
         let (bytes, is_due) = (new.bytes() + deleted.tombstones, tables.len() >= most);
@@ -344,7 +341,7 @@ impl<D: Disk> Rewrite<'_, D> {
     /// Whether a merge would most likely find too little space; in a full store, if others do the same meanwhile. What
     /// it had written by then would leave none to those that only add a table.
     fn lacks_space(&self, plan: Plan, new: u64) -> bool {
-        let sum = |tables: &[Arc<Table<D>>], bytes: fn(&Table<D>) -> u64| -> u64 {
+        let sum = |tables: &[Arc<Table>], bytes: fn(&Table) -> u64| -> u64 {
             tables.iter().map(|table| bytes(table)).sum()
         };
         let written = match (plan, self.old) {
@@ -367,7 +364,7 @@ impl<D: Disk> Rewrite<'_, D> {
     }
 
     /// What to do with some of the tables and new pairs of `new` bytes.
-    fn plan(&self, tables: &[Arc<Table<D>>], new: u64) -> Plan {
+    fn plan(&self, tables: &[Arc<Table>], new: u64) -> Plan {
         // New pairs are not compressed yet, so they are compared with what tables have.
         let sizes: Vec<u64> = tables.iter().map(|table| table.plain_bytes()).collect();
         let free = || self.store.disk().free(Kind::Table).unwrap_or(u64::MAX);
@@ -376,12 +373,7 @@ impl<D: Disk> Rewrite<'_, D> {
 
     /// Adds the new pairs to a damaged partition: as a table, which is merged with newer ones than the damaged ones as
     /// in any partition.
-    fn around(
-        &self,
-        old: &Partition<D>,
-        damage: &Damage,
-        new: New<'_>,
-    ) -> Result<Option<Vec<Arc<Partition<D>>>>> {
+    fn around(&self, old: &Partition, damage: &Damage, new: New<'_>) -> Result<Option<Vec<Arc<Partition>>>> {
         let (count, kept) = (self.tables().len(), damage.kept);
         let from = self.merged_around(old, damage, new);
         let (from, kept, table) = match self.merged_with(new, from) {
@@ -403,7 +395,7 @@ impl<D: Disk> Rewrite<'_, D> {
     }
 
     /// A table of the new pairs and those of the tables from `from` on; `None` if there are none.
-    fn merged_with(&self, new: New<'_>, from: usize) -> Result<Option<Arc<Table<D>>>> {
+    fn merged_with(&self, new: New<'_>, from: usize) -> Result<Option<Arc<Table>>> {
         let merged = &self.tables()[from..];
         let check = || self.store.look();
         let order = if merged.is_empty() { None } else { Some(partition::merge_order(merged, &check)?) };
@@ -418,7 +410,7 @@ impl<D: Disk> Rewrite<'_, D> {
     }
 
     /// Merges the new pairs and the tables from `from` on into the newest table.
-    fn minor(&self, new: New<'_>, from: usize) -> Result<Option<Vec<Arc<Partition<D>>>>> {
+    fn minor(&self, new: New<'_>, from: usize) -> Result<Option<Vec<Arc<Partition>>>> {
         let (kept, merged) = self.tables().split_at(from);
         let mut tables = kept.to_vec();
         let made = self.merged_with(new, from)?;
@@ -435,7 +427,7 @@ impl<D: Disk> Rewrite<'_, D> {
     }
 
     /// A partition of tables, of which those before `from` are those of this one.
-    pub(super) fn with(&self, from: usize, tables: Vec<Arc<Table<D>>>) -> Result<Partition<D>> {
+    pub(super) fn with(&self, from: usize, tables: Vec<Arc<Table>>) -> Result<Partition> {
         let check = || self.store.look();
         let known = self.old.map_or(Ok(Known::default()), |old| self.known(old, &check))?;
         let known = self.order(known, from, &tables, &check)?;
@@ -448,7 +440,7 @@ impl<D: Disk> Rewrite<'_, D> {
         &self,
         known: Known,
         from: usize,
-        tables: &[Arc<Table<D>>],
+        tables: &[Arc<Table>],
         check: &dyn Fn() -> Result<()>,
     ) -> Result<Known> {
         let (store, are_kept) = (self.store, from == self.tables().len());
@@ -478,7 +470,7 @@ impl<D: Disk> Rewrite<'_, D> {
 
     /// What is known of the order over the tables of a partition. A damaged file is done without: the tables have all
     /// that it has.
-    fn known(&self, old: &Partition<D>, check: &dyn Fn() -> Result<()>) -> Result<Known> {
+    fn known(&self, old: &Partition, check: &dyn Fn() -> Result<()>) -> Result<Known> {
         if self.is_without_file || old.is_file_bad() {
             return Ok(Known::default());
         }
@@ -504,7 +496,7 @@ impl<D: Disk> Rewrite<'_, D> {
         &self,
         remix: Option<&Remix>,
         stored: Option<Stored>,
-        tables: &[Arc<Table<D>>],
+        tables: &[Arc<Table>],
         is_due: fn(u64, u64) -> bool,
     ) -> Result<Option<Stored>> {
         let Some(remix) = remix else { return Ok(None) };
@@ -530,7 +522,7 @@ impl<D: Disk> Rewrite<'_, D> {
 
     /// Rewrites everything as partitions of one table each. Several threads each write a piece of it, which
     /// begins with a partition of its own.
-    fn major(&self, new: New<'_>) -> Result<Vec<Arc<Partition<D>>>> {
+    fn major(&self, new: New<'_>) -> Result<Vec<Arc<Partition>>> {
         let most = self.store.limits.table_bytes();
         let order = self.whole_order()?;
         let bytes: u64 = self.tables().iter().map(|table| table.plain_bytes()).sum();
@@ -571,12 +563,12 @@ impl<D: Disk> Rewrite<'_, D> {
 
 /// Writes the new pairs, those of the merged tables, and tombstones for keys of other tables, in order. If several have
 /// a key, the first of these wins.
-pub(super) fn merge<D: Disk>(
+pub(super) fn merge(
     new: New<'_>,
-    mut old: Old<'_, D>,
-    mut deleted: Deleted<'_, D>,
-    mut output: Output<'_, D>,
-) -> Result<Vec<Made<D>>> {
+    mut old: Old<'_>,
+    mut deleted: Deleted<'_>,
+    mut output: Output<'_>,
+) -> Result<Vec<Made>> {
     let mut new = new.pairs();
     loop {
         if let Some(key) = deleted.key()
@@ -631,8 +623,8 @@ pub(super) fn merge<D: Disk>(
 }
 
 /// The pairs of the tables in order, in the range of the new pairs.
-pub(super) struct Old<'n, D: Disk> {
-    cursor: Option<RemixCursor<Arc<Remix>, Owned<D>>>,
+pub(super) struct Old<'n> {
+    cursor: Option<RemixCursor<Arc<Remix>, Owned>>,
     show: Show,
     end: Option<&'n [u8]>,
     key: Vec<u8>,
@@ -641,17 +633,17 @@ pub(super) struct Old<'n, D: Disk> {
     /// Ranges that are deleted with the new pairs.
     deleted: Option<Arc<Ranges>>,
     /// All older tables of the partition, if they may be read.
-    older: Option<&'n [Arc<Table<D>>]>,
+    older: Option<&'n [Arc<Table>]>,
 }
 
-impl<'n, D: Disk> Old<'n, D> {
+impl<'n> Old<'n> {
     /// Pairs of tables. If there are any tables, `order` is their order.
     pub(super) fn new(
-        tables: &[Arc<Table<D>>],
+        tables: &[Arc<Table>],
         order: Option<Arc<Remix>>,
         show: Show,
         range: New<'n>,
-    ) -> Result<Old<'n, D>> {
+    ) -> Result<Old<'n>> {
         let cursor = order.map(|order| RemixCursor::new(order, partition::runs(tables), show));
         let (key, value, deleted) = (Vec::new(), Vec::new(), range.deleted());
         let mut old = Old { cursor, show, end: range.end, key, valid: false, value, deleted, older: None };
@@ -693,7 +685,7 @@ impl<'n, D: Disk> Old<'n, D> {
         self.valid.then_some(&self.key[..])
     }
 
-    fn put(&mut self, output: &mut Output<'_, D>) -> Result<()> {
+    fn put(&mut self, output: &mut Output<'_>) -> Result<()> {
         let cursor = self.cursor.as_ref().expect("it has a key");
         let tombstone = cursor.entry().is_some_and(|entry| entry.tombstone);
         if tombstone || self.range().is_some() {
@@ -727,7 +719,7 @@ impl<'n, D: Disk> Old<'n, D> {
     #[cold]
     fn gather(
         &mut self,
-        output: &mut Output<'_, D>,
+        output: &mut Output<'_>,
         into: &mut Vec<Vec<u8>>,
     ) -> Result<Option<Option<Vec<u8>>>> {
         if self.range().is_some() {
@@ -758,11 +750,11 @@ impl<'n, D: Disk> Old<'n, D> {
 }
 
 /// A lower bound of a table's keys that is greater than all keys of the tables before, and the table.
-pub(super) type Made<D> = (Vec<u8>, Arc<Table<D>>);
+pub(super) type Made = (Vec<u8>, Arc<Table>);
 
 /// Tables that are being written, one after the other.
-pub(super) struct Output<'s, D: Disk> {
-    store: &'s Core<D>,
+pub(super) struct Output<'s> {
+    store: &'s Core,
     space: u32,
     /// How the tables are compressed.
     compression: Compression,
@@ -770,8 +762,8 @@ pub(super) struct Output<'s, D: Disk> {
     most: u64,
     /// Whether the tables get tags: each will be alone in its partition.
     tags: bool,
-    builder: Option<(Vec<u8>, table::Builder<'s, &'s D>)>,
-    done: Vec<Made<D>>,
+    builder: Option<(Vec<u8>, table::Builder<'s, &'s Sealed>)>,
+    done: Vec<Made>,
     /// The last key of the previous table.
     before: Vec<u8>,
     /// The names of all files that were begun.
@@ -784,17 +776,17 @@ pub(super) struct Output<'s, D: Disk> {
     /// The filter of values, if there is one, and the keyspace.
     filter: Option<(&'s Filter, Arc<Space>)>,
     /// The logs that are kept for values of the memtable.
-    keeping: Arc<Logs<D>>,
+    keeping: Arc<Logs>,
 }
 
-impl<'s, D: Disk> Output<'s, D> {
+impl<'s> Output<'s> {
     pub(super) fn new(
-        store: &'s Core<D>,
+        store: &'s Core,
         space: u32,
         most: u64,
         tags: bool,
         files: &'s Mutex<Vec<Name>>,
-    ) -> Output<'s, D> {
+    ) -> Output<'s> {
         let share = store.shared.cache.indexes().take(0);
         let (done, before) = (Vec::new(), Vec::new());
         let catalog = store.catalog();
@@ -834,7 +826,7 @@ impl<'s, D: Disk> Output<'s, D> {
         key: &[u8],
         base: Option<Option<Vec<u8>>>,
         mut entries: Vec<Vec<u8>>,
-        (show, older): (Show, Option<&[Arc<Table<D>>]>),
+        (show, older): (Show, Option<&[Arc<Table>]>),
     ) -> Result<()> {
         let operator = self.store.version().operated.get(self.space)?;
         // All tables that may have the key are merged.
@@ -995,14 +987,14 @@ impl<'s, D: Disk> Output<'s, D> {
     }
 
     /// The tables.
-    fn finish(mut self) -> Result<Vec<Made<D>>> {
+    fn finish(mut self) -> Result<Vec<Made>> {
         self.complete()?;
         Ok(self.done)
     }
 }
 
 /// With how many tables some of these are merged.
-fn most<D: Disk>(tables: &[Arc<Table<D>>]) -> usize {
+fn most(tables: &[Arc<Table>]) -> usize {
     tables.first().map_or(1, |oldest| tables_most(oldest.name().number))
 }
 

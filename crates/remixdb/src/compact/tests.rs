@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 struct World {
     disk: Simulated,
-    store: Handle<Sealed<Simulated>>,
+    store: Handle,
     space: Arc<Space>,
     pairs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
@@ -660,7 +660,7 @@ mod limited {
     }
 
     /// More than memtables may wait with.
-    fn fill(store: &Handle<Sealed<Simulated>>) -> Arc<Space> {
+    fn fill(store: &Handle) -> Arc<Space> {
         let space = store.keyspace("default").unwrap();
         for number in 0..100_u32 {
             let set = Op::Set { key: &number.to_be_bytes()[..], value: &[7; 1000][..] };

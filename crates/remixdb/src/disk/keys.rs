@@ -33,7 +33,7 @@
 //!
 //! **A wrong key** is distinguished from a damaged key file by the checksum, which needs no key.
 
-use super::{Disk, Kind, NUMBER_MAX, Name, Write};
+use super::{Bare, BareFile, Kind, NUMBER_MAX, Name, Write};
 use aes_gcm_siv::Aes256GcmSiv;
 use aes_gcm_siv::aead::inout::InOutBuf;
 use aes_gcm_siv::aead::{AeadInOut, KeyInit};
@@ -241,7 +241,7 @@ impl Keys {
 
     /// Makes a key file with a new data key in a directory, which has no other files than key files. Durable when it
     /// returns.
-    pub(super) fn create<D: Disk>(disk: &D, user: &EncryptionKey) -> Result<Keys> {
+    pub(super) fn create(disk: &Bare, user: &EncryptionKey) -> Result<Keys> {
         let ring = Ring { number: 0, entries: vec![(0, random()?)] };
         let keys = Keys::new(user, ring, 0);
         keys.keep_in(disk)?;
@@ -259,7 +259,7 @@ impl Keys {
 
     /// In a copy that has no other files yet: adds a data key for the files from this number on. Durable when it
     /// returns.
-    pub(super) fn part<D: Disk>(&self, disk: &D, first: u64) -> Result<()> {
+    pub(super) fn part(&self, disk: &Bare, first: u64) -> Result<()> {
         self.replace(disk, |state, names| {
             let before = state.ring.entries.iter().filter(|(other, _)| *other < first);
             let mut entries = Vec::with_capacity(state.ring.entries.len() + 1);
@@ -270,7 +270,7 @@ impl Keys {
     }
 
     /// Writes the keys to a new key file.
-    fn keep_in<D: Disk>(&self, disk: &D) -> Result<()> {
+    fn keep_in(&self, disk: &Bare) -> Result<()> {
         self.replace(disk, |state, names| {
             Ok((state.user.clone(), Ring { number: greater(names, 0), ..state.ring.clone() }))
         })
@@ -280,7 +280,7 @@ impl Keys {
     ///
     /// # Errors
     /// `InvalidArgument` for another user's key; `Corrupt` for a damaged key file; `Unsupported`; `Io`.
-    pub(super) fn open<D: Disk>(disk: &D, user: &EncryptionKey, changes: bool) -> Result<Keys> {
+    pub(super) fn open(disk: &Bare, user: &EncryptionKey, changes: bool) -> Result<Keys> {
         let (ring, known) = find(disk, user)?;
         let keys = Keys::new(user, ring, known);
         let files = super::list(disk)?.iter().filter(|name| name.kind == Kind::Key).count();
@@ -302,7 +302,7 @@ impl Keys {
     }
 
     /// Keeps the data keys as they are while a file is made.
-    pub(super) fn making<D: Disk>(&self, disk: &D) -> io::Result<Making<'_>> {
+    pub(super) fn making(&self, disk: &Bare) -> io::Result<Making<'_>> {
         loop {
             let state = self.read();
             if state.is_unknown {
@@ -325,7 +325,7 @@ impl Keys {
     }
 
     /// The same, where another process may have added a data key since.
-    pub(super) fn cipher_beside<D: Disk>(&self, disk: &D, name: Name) -> Result<Cipher> {
+    pub(super) fn cipher_beside(&self, disk: &Bare, name: Name) -> Result<Cipher> {
         if name.number > self.read().known {
             let mut state = self.write();
             let names = super::list(disk)?;
@@ -350,9 +350,9 @@ impl Keys {
     ///
     /// # Errors
     /// `Io`, `OutOfSpace`. It is unknown then which of the two keys opens the directory, unless it was out of space.
-    pub(super) fn rotate_user<D: Disk>(
+    pub(super) fn rotate_user(
         &self,
-        disk: &D,
+        disk: &Bare,
         user: &EncryptionKey,
         number: impl FnOnce() -> u64,
     ) -> Result<()> {
@@ -366,7 +366,7 @@ impl Keys {
     ///
     /// # Errors
     /// `Io`, `OutOfSpace`; `Limit` if there are too many data keys.
-    pub(super) fn rotate_data<D: Disk>(&self, disk: &D, number: impl FnOnce() -> u64) -> Result<()> {
+    pub(super) fn rotate_data(&self, disk: &Bare, number: impl FnOnce() -> u64) -> Result<()> {
         self.replace(disk, |state, names| {
             let number = greater(names, number());
             let mut numbers: Vec<u64> =
@@ -398,9 +398,9 @@ impl Keys {
     }
 
     /// Replaces the key file. No file is made meanwhile.
-    fn replace<D: Disk>(
+    fn replace(
         &self,
-        disk: &D,
+        disk: &Bare,
         change: impl FnOnce(&State, &[Name]) -> Result<(EncryptionKey, Ring)>,
     ) -> Result<()> {
         let mut state = self.write();
@@ -456,7 +456,7 @@ pub(crate) fn seal(number: u64, bytes: &mut [u8]) {
 }
 
 /// The newest key file that counts, and the greatest number in the directory.
-fn find<D: Disk>(disk: &D, user: &EncryptionKey) -> Result<(Ring, u64)> {
+fn find(disk: &Bare, user: &EncryptionKey) -> Result<(Ring, u64)> {
     let mut damage = None;
     for _ in 0..TRIES {
         let names = super::list(disk)?;
@@ -494,7 +494,7 @@ fn find<D: Disk>(disk: &D, user: &EncryptionKey) -> Result<(Ring, u64)> {
     })
 }
 
-fn read<D: Disk>(disk: &D, file: &D::File, name: Name, user: &EncryptionKey) -> Result<Option<Ring>> {
+fn read(disk: &Bare, file: &BareFile, name: Name, user: &EncryptionKey) -> Result<Option<Ring>> {
     let mut bytes = vec![0; HEADER + ENTRIES_MAX * ENTRY + SUM + 1];
     let count = super::read_up_to(disk, file, name, &mut bytes, 0)?;
     Ring::decode(name.number, &bytes[..count], user)

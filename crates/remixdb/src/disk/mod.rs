@@ -1,19 +1,22 @@
 //! [`Disk`]: the interface to the operating system, a directory of files that are named by kind and number.
 //!
-//! It is a trait chosen at compile time, with two implementations: [`Real`], and for tests and fuzzers
-//! `simulated`, which crashes in every way that a disk can. [`Sealed`] encrypts the files of either. The trait's calls
-//! are as bare as system calls: writes and reads may be short or interrupted, and every call may fail. The functions
+//! It is a trait with two implementations: [`Real`], and for tests and fuzzers `simulated`, which crashes in every way
+//! that a disk can. [`Bare`] is one of the two, and [`Sealed`] encrypts its files: the engine is compiled for that type
+//! alone. The trait's calls are as bare as system calls: writes and reads may be short or interrupted, and every call may fail. The functions
 //! here (`write_all`, `read_exact`, `sync`) repeat and check them, above the trait, so that the simulation tests them
 //! too.
 //!
 //! A sync is part of the same [`Write`] as the bytes that it covers, never a separate call. So no caller can
 //! reorder the two.
 
+mod bare;
 mod calls;
 mod files;
 #[cfg(feature = "encryption")]
 pub(crate) mod keys;
 mod logs;
+#[cfg(test)]
+pub(crate) mod memory;
 mod moving;
 mod real;
 mod removing;
@@ -26,6 +29,7 @@ mod unfinished;
 #[cfg(not(feature = "encryption"))]
 mod unsealed;
 
+pub use bare::{Bare, BareFile};
 #[cfg(feature = "encryption")]
 pub use keys::Cipher;
 #[cfg(feature = "encryption")]

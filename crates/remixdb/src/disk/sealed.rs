@@ -19,13 +19,19 @@
 
 #[cfg(feature = "encryption")]
 use super::keys::{Cipher, Keys, TAG};
+#[cfg(test)]
+use super::memory::Memory;
+#[cfg(any(test, feature = "simulated"))]
+use super::simulated::Simulated;
 #[cfg(not(feature = "encryption"))]
 use super::unsealed::{Cipher, Keys, TAG};
-use super::{Disk, Hold, Kind, Name, Write};
+use super::{Bare, BareFile, Disk, Hold, Kind, Name, Real, Write};
 use forrest_base::lock;
 use forrest_engine::{EncryptionKey, Error, ErrorKind, Options, Result};
 use std::fmt;
 use std::io;
+#[cfg(test)]
+use std::sync::Arc;
 use std::sync::Mutex;
 
 /// Plain bytes of a block.
@@ -36,16 +42,16 @@ const STORED: usize = BLOCK + TAG;
 const BLOCKS_MOST: u64 = 256;
 
 /// See the head of the file.
-pub struct Sealed<D: Disk> {
-    inner: D,
+pub struct Sealed {
+    inner: Bare,
     keys: Option<Keys>,
     /// Whether another process may change the keys.
     is_beside: bool,
 }
 
 /// An open file of a [`Sealed`] disk.
-pub struct SealedFile<F> {
-    file: F,
+pub struct SealedFile {
+    file: BareFile,
     way: Way,
 }
 
@@ -114,11 +120,10 @@ fn not_encrypted() -> Error {
     )
 }
 
-impl<D: Disk> Sealed<D> {
+impl Sealed {
     /// A disk that is not encrypted. Nothing is looked for, so an encrypted store is a damaged one on it.
-    #[cfg(any(test, feature = "simulated"))]
-    pub fn plain(inner: D) -> Sealed<D> {
-        Sealed { inner, keys: None, is_beside: false }
+    pub fn plain(inner: impl Into<Bare>) -> Sealed {
+        Sealed { inner: inner.into(), keys: None, is_beside: false }
     }
 
     /// The directory of a store, with the key of the options. A new store with a key gets its key file.
@@ -126,18 +131,20 @@ impl<D: Disk> Sealed<D> {
     /// # Errors
     /// `InvalidArgument` for a wrong key, for an encrypted store without a key, and for a plain one with a key;
     /// `Corrupt` for a damaged key file; `Unsupported` if this build has no encryption; `Io`, `OutOfSpace`.
-    pub fn open(inner: D, options: &Options) -> Result<Sealed<D>> {
+    pub fn open(inner: impl Into<Bare>, options: &Options) -> Result<Sealed> {
+        let inner = inner.into();
         let is_beside = options.read_only || inner.check_writable().is_err();
         Sealed::with(inner, options.encryption_key.as_ref(), is_beside, options.create)
     }
 
     /// The same for any directory. `is_beside` says that it is only read, `create` that it may be a new one.
     pub(crate) fn with(
-        inner: D,
+        inner: impl Into<Bare>,
         key: Option<&EncryptionKey>,
         is_beside: bool,
         create: bool,
-    ) -> Result<Sealed<D>> {
+    ) -> Result<Sealed> {
+        let inner = inner.into();
         let names = super::list(&inner)?;
         let is_encrypted = names.iter().any(|name| name.kind == Kind::Key);
         let is_new = names.iter().all(|name| name.kind == Kind::Key);
@@ -158,20 +165,47 @@ impl<D: Disk> Sealed<D> {
     }
 
     /// A new directory for a copy of this one, with the same keys; [`Disk::part`] adds one.
-    pub(crate) fn beside(&self, inner: D) -> Sealed<D> {
-        Sealed { inner, keys: self.keys.as_ref().map(Keys::copy), is_beside: false }
+    pub(crate) fn beside(&self, inner: impl Into<Bare>) -> Sealed {
+        Sealed { inner: inner.into(), keys: self.keys.as_ref().map(Keys::copy), is_beside: false }
     }
 
     /// A directory of backups of this one, encrypted with a key of its own, or else with the user's key of this one. A
     /// new one gets a data key of its own.
-    pub(crate) fn for_backups(&self, inner: D, key: Option<&EncryptionKey>) -> Result<Sealed<D>> {
+    pub(crate) fn for_backups(&self, inner: impl Into<Bare>, key: Option<&EncryptionKey>) -> Result<Sealed> {
         let own = self.keys.as_ref().map(Keys::user);
         Sealed::with(inner, key.or(own.as_ref()), false, true)
     }
 
-    /// The disk that has the files.
-    pub fn inner(&self) -> &D {
-        &self.inner
+    /// The directory of the file system that has the files.
+    ///
+    /// # Errors
+    /// `Unsupported` for a simulated disk.
+    pub(crate) fn real(&self) -> Result<&Real> {
+        self.inner.real()
+    }
+
+    /// A disk in memory that has this file, or none.
+    #[cfg(test)]
+    pub(crate) fn in_memory(file: Option<(Name, Vec<u8>)>) -> Arc<Sealed> {
+        Arc::new(Sealed::plain(file.map_or_else(Memory::default, |(name, bytes)| Memory::of(name, bytes))))
+    }
+
+    /// The memory that has the files.
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> &Memory {
+        match &self.inner {
+            Bare::Memory(memory) => memory,
+            _ => panic!("the disk is not in memory"),
+        }
+    }
+
+    /// The simulated disk that has the files.
+    #[cfg(any(test, feature = "simulated"))]
+    pub(crate) fn simulated(&self) -> &Simulated {
+        match &self.inner {
+            Bare::Simulated(disk) => disk,
+            _ => panic!("the disk is not simulated"),
+        }
     }
 
     /// The keys of an encrypted disk, to be changed.
@@ -194,7 +228,7 @@ impl<D: Disk> Sealed<D> {
         self.keys_to_change()?.rotate_data(&self.inner, number)
     }
 
-    fn opened(&self, name: Name, file: D::File) -> io::Result<SealedFile<D::File>> {
+    fn opened(&self, name: Name, file: BareFile) -> io::Result<SealedFile> {
         let way = match &self.keys {
             None => Way::Plain,
             Some(keys) if self.is_beside => {
@@ -208,7 +242,7 @@ impl<D: Disk> Sealed<D> {
 
     fn read_blocks(
         &self,
-        file: &D::File,
+        file: &BareFile,
         cipher: &Cipher,
         buffer: &mut [u8],
         offset: u64,
@@ -256,7 +290,7 @@ impl<D: Disk> Sealed<D> {
     /// Writes all that is left, or nothing that counts.
     fn write_blocks(
         &self,
-        file: &D::File,
+        file: &BareFile,
         (cipher, end): (&Cipher, &Mutex<End>),
         write: &Write,
     ) -> io::Result<usize> {
@@ -308,14 +342,14 @@ impl<D: Disk> Sealed<D> {
     }
 }
 
-impl<D: Disk + fmt::Debug> fmt::Debug for Sealed<D> {
+impl fmt::Debug for Sealed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sealed").field("inner", &self.inner).finish_non_exhaustive()
     }
 }
 
-impl<D: Disk> Disk for Sealed<D> {
-    type File = SealedFile<D::File>;
+impl Disk for Sealed {
+    type File = SealedFile;
 
     fn check_writable(&self) -> Result<()> {
         self.inner.check_writable()

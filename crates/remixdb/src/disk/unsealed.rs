@@ -1,6 +1,6 @@
 //! [`Keys`] and [`Cipher`] of a build without the feature `encryption`: there are none.
 
-use super::{Disk, Name};
+use super::{Bare, Name};
 use forrest_engine::{EncryptionKey, Error, Result};
 use std::convert::Infallible;
 use std::io;
@@ -41,11 +41,11 @@ fn absent<R>() -> Result<R> {
 }
 
 impl Keys {
-    pub(super) fn create<D: Disk>(_: &D, _: &EncryptionKey) -> Result<Keys> {
+    pub(super) fn create(_: &Bare, _: &EncryptionKey) -> Result<Keys> {
         absent()
     }
 
-    pub(super) fn open<D: Disk>(_: &D, _: &EncryptionKey, _: bool) -> Result<Keys> {
+    pub(super) fn open(_: &Bare, _: &EncryptionKey, _: bool) -> Result<Keys> {
         absent()
     }
 
@@ -53,7 +53,7 @@ impl Keys {
         match self.0 {}
     }
 
-    pub(super) fn part<D: Disk>(&self, _: &D, _: u64) -> Result<()> {
+    pub(super) fn part(&self, _: &Bare, _: u64) -> Result<()> {
         match self.0 {}
     }
 
@@ -61,7 +61,7 @@ impl Keys {
         match self.0 {}
     }
 
-    pub(super) fn making<D: Disk>(&self, _: &D) -> io::Result<Making> {
+    pub(super) fn making(&self, _: &Bare) -> io::Result<Making> {
         match self.0 {}
     }
 
@@ -69,7 +69,7 @@ impl Keys {
         match self.0 {}
     }
 
-    pub(super) fn cipher_beside<D: Disk>(&self, _: &D, _: Name) -> Result<Cipher> {
+    pub(super) fn cipher_beside(&self, _: &Bare, _: Name) -> Result<Cipher> {
         match self.0 {}
     }
 

@@ -10,7 +10,7 @@ pub(crate) mod format;
 pub(crate) use format::Edit;
 
 use crate::codec::Parts;
-use crate::disk::{self, Disk, Kind, Name, Write};
+use crate::disk::{self, Disk, Kind, Name, Sealed, SealedFile, Write};
 use crate::record;
 use forrest_engine::{Compression, Error, ErrorKind, Result};
 use std::collections::BTreeMap;
@@ -157,13 +157,13 @@ impl ManifestState {
 }
 
 /// The manifest of an open store.
-pub(crate) struct Manifest<D: Disk> {
-    disk: Arc<D>,
+pub(crate) struct Manifest {
+    disk: Arc<Sealed>,
     state: ManifestState,
     /// `None` until the first commit.
-    file: Option<Appended<D>>,
+    file: Option<Appended>,
     /// The file that the next commit goes on in, made with its space.
-    next: Option<(Name, D::File)>,
+    next: Option<(Name, SealedFile)>,
     /// Older manifests whose state somebody holds, each with the number of the one that came after it.
     held: Vec<(Name, u64)>,
     /// Files that the state no longer names, and that a held one may name. Their lengths, once they were asked for.
@@ -171,17 +171,17 @@ pub(crate) struct Manifest<D: Disk> {
 }
 
 /// A manifest that edits are appended to.
-struct Appended<D: Disk> {
+struct Appended {
     name: Name,
-    file: D::File,
+    file: SealedFile,
     /// Where the next record goes, and the initial length of the file.
     end: u64,
     first_end: u64,
 }
 
-impl<D: Disk> Manifest<D> {
+impl Manifest {
     /// A manifest with a state that was read. Its first commit makes a new file.
-    pub(crate) fn of(disk: &Arc<D>, state: ManifestState) -> Manifest<D> {
+    pub(crate) fn of(disk: &Arc<Sealed>, state: ManifestState) -> Manifest {
         Manifest {
             disk: disk.clone(),
             state,
@@ -193,7 +193,7 @@ impl<D: Disk> Manifest<D> {
     }
 
     /// Creates a manifest with this state and removes all others. Durable when it returns.
-    pub(crate) fn create(disk: &Arc<D>, number: u64, state: ManifestState) -> Result<Manifest<D>> {
+    pub(crate) fn create(disk: &Arc<Sealed>, number: u64, state: ManifestState) -> Result<Manifest> {
         let mut manifest = Manifest::of(disk, state);
         manifest.renew(number)?;
         Ok(manifest)
@@ -213,7 +213,7 @@ impl<D: Disk> Manifest<D> {
     }
 
     /// Goes on in a file that was just created, and removes all others that nobody holds. Durable when it returns.
-    fn begin(&mut self, name: Name, file: D::File) -> Result<()> {
+    fn begin(&mut self, name: Name, file: SealedFile) -> Result<()> {
         let disk = &*self.disk;
         let cipher = disk.cipher(&file);
         let mut record = self.beginning();
@@ -414,7 +414,7 @@ impl<D: Disk> Manifest<D> {
 ///
 /// # Errors
 /// `Corrupt`, `Io`; `Unsupported` for a manifest of another version.
-pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Option<(ManifestState, u64)>> {
+pub(crate) fn read(disk: &Sealed, name: Name) -> Result<Option<(ManifestState, u64)>> {
     let file = disk::open(disk, name)?;
     if record::fields_of(disk, &file, name)?.is_none() {
         record::unused(disk, &file, name)?;
@@ -450,7 +450,7 @@ pub(crate) struct Salvaged {
 ///
 /// # Errors
 /// `Io`; `Unsupported` for a manifest of another version.
-pub(crate) fn salvage<D: Disk>(disk: &D, name: Name, before: &ManifestState) -> Result<Salvaged> {
+pub(crate) fn salvage(disk: &Sealed, name: Name, before: &ManifestState) -> Result<Salvaged> {
     let file = disk::open(disk, name)?;
     match record::fields_of(disk, &file, name) {
         // It is reported below.

@@ -1,6 +1,5 @@
 //! [`LayerCursor`]: a moving place in tables, one through its own index, several through a [`Remix`].
 
-use crate::disk::Disk;
 use crate::remix::{Remix, RemixCursor, Run, RunEntry, Show};
 use crate::see::See;
 use crate::table::{SharedReader, Table, TableCursor};
@@ -21,9 +20,9 @@ const PLACED: u8 = 1;
 const MIXED: u8 = 2;
 
 /// A cursor over a table that owns what it needs.
-pub(crate) type Owned<D> = TableCursor<Arc<Table<D>>>;
+pub(crate) type Owned = TableCursor<Arc<Table>>;
 
-impl<D: Disk, T: Deref<Target = Table<D>>> Run for TableCursor<T> {
+impl<T: Deref<Target = Table>> Run for TableCursor<T> {
     fn len(&self) -> u32 {
         self.table().entries()
     }
@@ -56,13 +55,13 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Run for TableCursor<T> {
 }
 
 /// Cursors over tables, for code that needs runs.
-pub(crate) fn runs<D: Disk>(tables: &[Arc<Table<D>>]) -> Vec<Owned<D>> {
+pub(crate) fn runs(tables: &[Arc<Table>]) -> Vec<Owned> {
     tables.iter().map(|table| TableCursor::walking(table.clone())).collect()
 }
 
 /// A position in a layer. It owns what it needs.
-pub(super) struct LayerCursor<D: Disk> {
-    over: Over<D>,
+pub(super) struct LayerCursor {
+    over: Over,
     /// The entry at the position. Its key is in the buffer of the run's own cursor.
     run: usize,
     ordinal: u32,
@@ -99,16 +98,16 @@ impl Drop for Walks {
     }
 }
 
-enum Over<D: Disk> {
+enum Over {
     /// One table, or none.
-    One(Option<Owned<D>>),
-    Several(RemixCursor<Arc<Remix>, Owned<D>>),
+    One(Option<Owned>),
+    Several(RemixCursor<Arc<Remix>, Owned>),
 }
 
-impl<D: Disk> Over<D> {
+impl Over {
     /// The table of a run. REQUIRES: the last move found a key.
     #[inline(always)]
-    fn table(&mut self, run: usize) -> &mut Owned<D> {
+    fn table(&mut self, run: usize) -> &mut Owned {
         match self {
             Over::One(run) => run.as_mut().expect("it found a key"),
             Over::Several(cursor) => cursor.of_run(run),
@@ -116,23 +115,23 @@ impl<D: Disk> Over<D> {
     }
 }
 
-impl<D: Disk> Drop for LayerCursor<D> {
+impl Drop for LayerCursor {
     fn drop(&mut self) {
         self.take_passed();
         self.take_reads();
     }
 }
 
-impl<D: Disk> LayerCursor<D> {
+impl LayerCursor {
     /// A cursor over tables, at no entry. `remix` is the order over several.
     pub(super) fn new(
         remix: Option<&Arc<Remix>>,
-        tables: &[Arc<Table<D>>],
+        tables: &[Arc<Table>],
         show: Show,
         keys_only: bool,
         now_ms: u64,
         walked: &Arc<AtomicU64>,
-    ) -> LayerCursor<D> {
+    ) -> LayerCursor {
         let over = match remix {
             Some(remix) => {
                 let runs = tables.iter().map(|table| TableCursor::walking(table.clone()).of_keys(keys_only));
@@ -173,7 +172,7 @@ impl<D: Disk> LayerCursor<D> {
 
     /// The table of the current entry. REQUIRES: the last move found a key.
     #[inline(always)]
-    fn table(&mut self) -> &mut Owned<D> {
+    fn table(&mut self) -> &mut Owned {
         self.over.table(self.run)
     }
 
@@ -188,7 +187,7 @@ impl<D: Disk> LayerCursor<D> {
 
     /// Passes the key to `see`, with access to the value. REQUIRES: the last move found them.
     #[inline(always)]
-    pub(super) fn show<R>(&mut self, see: impl FnOnce(&[u8], Pair<'_, D>) -> R) -> R {
+    pub(super) fn show<R>(&mut self, see: impl FnOnce(&[u8], Pair<'_>) -> R) -> R {
         let LayerCursor { over, run, ordinal, reader, .. } = self;
         let (ordinal, reader) = (*ordinal, &*reader);
         over.table(*run).with_kept_key(|key, table| see(key, Pair { table, ordinal, reader }))
@@ -417,13 +416,13 @@ impl<D: Disk> LayerCursor<D> {
 }
 
 /// The value of a pair in a table, in place.
-pub(crate) struct Pair<'c, D: Disk> {
-    table: &'c mut Owned<D>,
+pub(crate) struct Pair<'c> {
+    table: &'c mut Owned,
     ordinal: u32,
     reader: &'c Option<SharedReader>,
 }
 
-impl<D: Disk> Pair<'_, D> {
+impl Pair<'_> {
     /// Passes the bytes to `see`.
     #[inline]
     pub(crate) fn with<R>(self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {

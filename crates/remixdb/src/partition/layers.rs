@@ -4,26 +4,25 @@
 //! tables that the file covers, and the newer ones. A cursor over both compares one key with another at each step.
 
 use super::cursor::{LayerCursor, Pair};
-use crate::disk::Disk;
 use crate::table::SharedReader;
 use forrest_engine::Result;
 use std::cmp::Ordering;
 
 /// A position in a partition. It owns what it needs. It moves in the direction in which it was placed: `next` after
 /// `first` and `seek`, `prev` after `last` and `seek_for_prev`.
-pub(crate) struct PartitionCursor<D: Disk>(Layers<D>);
+pub(crate) struct PartitionCursor(Layers);
 
 #[expect(clippy::large_enum_variant, reason = "the common one is read at each step")]
-enum Layers<D: Disk> {
-    One(LayerCursor<D>),
-    Two(Box<Two<D>>),
+enum Layers {
+    One(LayerCursor),
+    Two(Box<Two>),
 }
 
 /// The tables of a file's order, and newer ones. What is in both counts as the newer ones have it.
-struct Two<D: Disk> {
+struct Two {
     /// It shows tombstones, because they hide older pairs.
-    newer: LayerCursor<D>,
-    older: LayerCursor<D>,
+    newer: LayerCursor,
+    older: LayerCursor,
     /// Whether each is at an entry.
     is_newer: bool,
     is_older: bool,
@@ -42,13 +41,13 @@ enum At {
     Both,
 }
 
-impl<D: Disk> PartitionCursor<D> {
-    pub(super) fn one(layer: LayerCursor<D>) -> PartitionCursor<D> {
+impl PartitionCursor {
+    pub(super) fn one(layer: LayerCursor) -> PartitionCursor {
         PartitionCursor(Layers::One(layer))
     }
 
     /// REQUIRES: `newer` shows tombstones.
-    pub(super) fn two(newer: LayerCursor<D>, older: LayerCursor<D>) -> PartitionCursor<D> {
+    pub(super) fn two(newer: LayerCursor, older: LayerCursor) -> PartitionCursor {
         let (is_newer, is_older, at, forward, passed) = (false, false, At::Newer, true, 0);
         PartitionCursor(Layers::Two(Box::new(Two { newer, older, is_newer, is_older, at, forward, passed })))
     }
@@ -97,7 +96,7 @@ impl<D: Disk> PartitionCursor<D> {
 
     /// Passes the key to `see`, with access to the value. REQUIRES: the last move found them.
     #[inline]
-    pub(crate) fn show<R>(&mut self, see: impl FnOnce(&[u8], Pair<'_, D>) -> R) -> R {
+    pub(crate) fn show<R>(&mut self, see: impl FnOnce(&[u8], Pair<'_>) -> R) -> R {
         match &mut self.0 {
             Layers::One(layer) => layer.show(see),
             Layers::Two(two) if two.at == At::Older => two.older.show(see),
@@ -136,7 +135,7 @@ impl<D: Disk> PartitionCursor<D> {
     fn place(
         &mut self,
         forward: bool,
-        mut place: impl FnMut(&mut LayerCursor<D>) -> Result<bool>,
+        mut place: impl FnMut(&mut LayerCursor) -> Result<bool>,
     ) -> Result<bool> {
         match &mut self.0 {
             Layers::One(layer) => place(layer),
@@ -161,7 +160,7 @@ impl<D: Disk> PartitionCursor<D> {
     }
 }
 
-impl<D: Disk> Two<D> {
+impl Two {
     fn key(&self) -> &[u8] {
         if self.at == At::Older { self.older.key() } else { self.newer.key() }
     }
@@ -170,7 +169,7 @@ impl<D: Disk> Two<D> {
     fn place(
         &mut self,
         forward: bool,
-        mut place: impl FnMut(&mut LayerCursor<D>) -> Result<bool>,
+        mut place: impl FnMut(&mut LayerCursor) -> Result<bool>,
     ) -> Result<bool> {
         // If only one can be placed, it is at no entry.
         (self.is_newer, self.is_older, self.forward) = (false, false, forward);
@@ -189,7 +188,7 @@ impl<D: Disk> Two<D> {
     /// Moves those that have the current key. After an error only those are left that have not moved.
     fn step(&mut self) -> Result<()> {
         let forward = self.forward;
-        let go = |layer: &mut LayerCursor<D>| if forward { layer.next() } else { layer.prev() };
+        let go = |layer: &mut LayerCursor| if forward { layer.next() } else { layer.prev() };
         if self.at != At::Newer && self.is_older {
             self.is_older = go(&mut self.older)?;
         }

@@ -29,7 +29,7 @@ pub(crate) use layers::PartitionCursor;
 pub(crate) use order::{Known, LOOK, Shared, Stored, entries_of, merge_order, named, order};
 
 use crate::cached;
-use crate::disk::{self, Disk, Name};
+use crate::disk::{self, Name, Sealed};
 use crate::manifest::Files;
 use crate::operands::{self, Operated, base_ms};
 use crate::remix::{self, Remix, RunEntry, Show, portion};
@@ -44,11 +44,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// A range of keys: from its least key up to that of the next partition.
-pub(crate) struct Partition<D: Disk> {
+pub(crate) struct Partition {
     /// Its lower bound: no key of it is less.
     pub(crate) low: Vec<u8>,
     /// From the oldest on, without those that are lost.
-    tables: Vec<Arc<Table<D>>>,
+    tables: Vec<Arc<Table>>,
     /// Those that are lost, from the oldest on.
     lost: Vec<Lost>,
     /// Whether a table has values that expire.
@@ -60,7 +60,7 @@ pub(crate) struct Partition<D: Disk> {
     /// Keys of the older layer that the newer one replaces or deletes, about. Set when it is asked for.
     replaced: OnceLock<u64>,
     /// The source of that, until then.
-    source: Option<Source<D>>,
+    source: Option<Source>,
     /// Number of steps that cursors took between or within tables, if there are several, of dead entries that they
     /// passed, and of tables that they were placed in, and for each page that the cache did not have as many steps as
     /// reading it takes.
@@ -113,35 +113,30 @@ impl Damage {
 }
 
 /// The source of the order over the tables of a partition that was opened.
-struct Source<D: Disk> {
-    shared: Arc<Shared<D>>,
+struct Source {
+    shared: Arc<Shared>,
     /// Number of the REMIX file; 0 if there is none.
     number: u64,
     /// Held by the thread that finds out.
     finding: Mutex<()>,
 }
 
-impl<D: Disk> Source<D> {
-    fn new(shared: &Arc<Shared<D>>, number: u64) -> Source<D> {
+impl Source {
+    fn new(shared: &Arc<Shared>, number: u64) -> Source {
         Source { shared: shared.clone(), number, finding: Mutex::default() }
     }
 }
 
-impl<D: Disk> Partition<D> {
+impl Partition {
     /// A partition of tables, and what is known of their order.
-    pub(crate) fn new(low: Vec<u8>, tables: Vec<Arc<Table<D>>>, known: Known) -> Partition<D> {
+    pub(crate) fn new(low: Vec<u8>, tables: Vec<Arc<Table>>, known: Known) -> Partition {
         let newer = tables.len() - known.base_tables();
         assert_eq!(known.remix.is_some(), newer > 1, "several tables have a REMIX");
         Partition { known: OnceLock::from(known), ..Partition::unknown(low, tables, Vec::new(), None) }
     }
 
     /// A partition of tables, and of those that are lost. The order over the tables is found out from the source.
-    fn unknown(
-        low: Vec<u8>,
-        tables: Vec<Arc<Table<D>>>,
-        lost: Vec<Lost>,
-        source: Option<Source<D>>,
-    ) -> Partition<D> {
+    fn unknown(low: Vec<u8>, tables: Vec<Arc<Table>>, lost: Vec<Lost>, source: Option<Source>) -> Partition {
         let (damage, known, replaced) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let (walked, is_file_bad) = (Arc::default(), AtomicBool::new(false));
         let may_expire = tables.iter().any(|table| table.may_expire());
@@ -152,11 +147,11 @@ impl<D: Disk> Partition<D> {
     /// the first tables, `remix` is the number.
     pub(crate) fn around(
         &self,
-        shared: &Arc<Shared<D>>,
-        tables: Vec<Arc<Table<D>>>,
+        shared: &Arc<Shared>,
+        tables: Vec<Arc<Table>>,
         damage: Damage,
         remix: u64,
-    ) -> Partition<D> {
+    ) -> Partition {
         let source = Some(Source::new(shared, remix));
         let others = Partition::unknown(self.low.clone(), tables, self.lost.clone(), source);
         Partition { damage: OnceLock::from(damage), ..others }
@@ -167,11 +162,11 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// `Unsupported` if a table or the REMIX has another version; `OutOfSpace` without a file descriptor.
     pub(crate) fn open(
-        shared: &Arc<Shared<D>>,
+        shared: &Arc<Shared>,
         low: Vec<u8>,
         files: &Files,
-        opened: impl Fn(u64) -> Option<Arc<Table<D>>>,
-    ) -> Result<Partition<D>> {
+        opened: impl Fn(u64) -> Option<Arc<Table>>,
+    ) -> Result<Partition> {
         let Shared { disk, cache, values, .. } = &**shared;
         let (mut tables, mut lost) = (Vec::new(), Vec::new());
         for &number in &files.tables {
@@ -190,7 +185,7 @@ impl<D: Disk> Partition<D> {
         }
         if files.remix != 0 {
             // Before anything in the store is changed. The rest is read at the first use.
-            match remix::check_version(&**disk, Name::remix(files.remix)) {
+            match remix::check_version(disk, Name::remix(files.remix)) {
                 // That use reports it.
                 Err(error) if error.kind() == ErrorKind::Io => {}
                 checked => checked?,
@@ -214,7 +209,7 @@ impl<D: Disk> Partition<D> {
 
     /// Whether a table that can be read is not compressed in this way, and would be if it were written again.
     pub(crate) fn is_packed_otherwise(&self, method: Compression) -> bool {
-        let is_otherwise = |table: &Arc<Table<D>>| table.is_packed_otherwise(method);
+        let is_otherwise = |table: &Arc<Table>| table.is_packed_otherwise(method);
         self.damage().is_none() && self.lost.is_empty() && self.tables.iter().any(is_otherwise)
     }
 
@@ -246,7 +241,7 @@ impl<D: Disk> Partition<D> {
     /// Remembers that a merge met damage, and finds out where: in `error` it is only where it was met first.
     pub(crate) fn mark(&self, error: Error) -> &Damage {
         self.damage.get_or_init(|| {
-            let is_bad = |table: &Arc<Table<D>>| table.verify().is_err();
+            let is_bad = |table: &Arc<Table>| table.verify().is_err();
             // If every table is as it was written, it is unknown what is wrong.
             let newest = self.tables.iter().rposition(is_bad);
             Damage::new(newest.map_or(self.tables.len(), |newest| newest + 1), error)
@@ -281,7 +276,7 @@ impl<D: Disk> Partition<D> {
         Ok(self.known.get_or_init(|| known))
     }
 
-    fn read_order(&self, source: &Source<D>, check: &dyn Fn() -> Result<()>) -> Result<Known> {
+    fn read_order(&self, source: &Source, check: &dyn Fn() -> Result<()>) -> Result<Known> {
         let Source { shared, number, .. } = source;
         let Shared { disk, cache, memory, tags, .. } = &**shared;
         if *number == 0 {
@@ -292,7 +287,7 @@ impl<D: Disk> Partition<D> {
         let stored = |tables| Some(Stored { number: *number, tables });
         if memory.has_index_room(order::bytes_of(&self.tables)) {
             let share = order::share_of(&self.tables);
-            let first = Arc::new(Remix::read(&**disk, name, &tables)?.counted(share));
+            let first = Arc::new(Remix::read(disk, name, &tables)?.counted(share));
             let (stored, tags) = (stored(first.runs().len()), first.has_tags());
             let remix = order(Some(first), &self.tables, tags, check)?;
             return Ok(Known { base: None, remix, stored });
@@ -312,7 +307,7 @@ impl<D: Disk> Partition<D> {
     }
 
     /// Checks against the tables: the REMIX in use, and the one in the file, which is read again.
-    pub(crate) fn verify_remix(&self, disk: &D) -> Result<()> {
+    pub(crate) fn verify_remix(&self, disk: &Sealed) -> Result<()> {
         self.check_lost()?;
         let Known { base, remix, stored } = self.known()?;
         let (first, newer) = self.tables.split_at(self.known()?.base_tables());
@@ -327,13 +322,13 @@ impl<D: Disk> Partition<D> {
     /// Whether its tables may have keys from `start` up to but not including `end`.
     pub(crate) fn meets(&self, start: &[u8], end: Option<&[u8]>) -> bool {
         let meets =
-            |table: &Arc<Table<D>>| table.greatest() >= start && end.is_none_or(|end| table.least() < end);
+            |table: &Arc<Table>| table.greatest() >= start && end.is_none_or(|end| table.least() < end);
         // What a lost table has may be anywhere.
         !self.lost.is_empty() || self.tables.iter().any(meets)
     }
 
     /// From the oldest on, without those that are lost.
-    pub(crate) fn tables(&self) -> &[Arc<Table<D>>] {
+    pub(crate) fn tables(&self) -> &[Arc<Table>] {
         &self.tables
     }
 
@@ -467,7 +462,7 @@ impl<D: Disk> Partition<D> {
 
     fn live_large_of(&self, known: &Known) -> Option<u64> {
         let (first, newer) = self.tables.split_at(known.base_tables());
-        let live = |remix: &Option<Arc<Remix>>, tables: &[Arc<Table<D>>]| {
+        let live = |remix: &Option<Arc<Remix>>, tables: &[Arc<Table>]| {
             let all = large_of(tables);
             remix.as_ref().map_or(all, |remix| remix.live_large(all))
         };
@@ -636,7 +631,7 @@ impl<D: Disk> Partition<D> {
 
     /// The newest version of a key.
     #[inline(always)]
-    fn newest(&self, at: Whereabouts, key: &[u8]) -> Result<Option<At<'_, D>>> {
+    fn newest(&self, at: Whereabouts, key: &[u8]) -> Result<Option<At<'_>>> {
         match (at, self.whole_order(), &self.tables[..]) {
             (Whereabouts::Segment(at), Some(remix), tables) => return newest(remix, at, tables, key),
             (Whereabouts::Block(number), _, [table]) => {
@@ -649,7 +644,7 @@ impl<D: Disk> Partition<D> {
         self.newest_otherwise(key)
     }
 
-    fn newest_otherwise(&self, key: &[u8]) -> Result<Option<At<'_, D>>> {
+    fn newest_otherwise(&self, key: &[u8]) -> Result<Option<At<'_>>> {
         if let Some(Known { base: Some(base), remix, .. }) = self.known.get() {
             match self.newest_in_layers(base, remix.as_deref(), key) {
                 // If the file of the order is damaged, the tables still have all.
@@ -671,7 +666,7 @@ impl<D: Disk> Partition<D> {
     /// The newest version of a key, where `base` is the order over the first tables, and `remix` that over the newer
     /// ones.
     #[cold]
-    fn newest_in_layers(&self, base: &Remix, remix: Option<&Remix>, key: &[u8]) -> Result<Option<At<'_, D>>> {
+    fn newest_in_layers(&self, base: &Remix, remix: Option<&Remix>, key: &[u8]) -> Result<Option<At<'_>>> {
         let (first, newer) = self.tables.split_at(base.runs().len());
         let found = match (remix, newer.first()) {
             (Some(remix), _) => newest(remix, remix.find(key), newer, key)?,
@@ -757,7 +752,7 @@ impl<D: Disk> Partition<D> {
 
     /// A cursor over the keys that are there at a time, not placed yet. With `keys_only`, it announces no values to the
     /// device.
-    pub(crate) fn cursor(&self, keys_only: bool, now_ms: u64) -> Result<PartitionCursor<D>> {
+    pub(crate) fn cursor(&self, keys_only: bool, now_ms: u64) -> Result<PartitionCursor> {
         let known = self.known()?;
         let (first, newer) = self.tables.split_at(known.base_tables());
         let layer = |remix: &Option<Arc<Remix>>, tables, show| {
@@ -778,17 +773,12 @@ impl<D: Disk> Partition<D> {
 const SAMPLE: u64 = 64;
 
 /// An entry, and a cursor of its table.
-type At<'t, D> = (TableCursor<&'t Table<D>>, RunEntry);
+type At<'t> = (TableCursor<&'t Table>, RunEntry);
 
 /// The newest version of a key in tables, and the table's cursor. The key is searched at the place that the REMIX's
 /// `find` returned.
 #[inline(always)]
-fn newest<'t, D: Disk>(
-    remix: &Remix,
-    at: usize,
-    tables: &'t [Arc<Table<D>>],
-    key: &[u8],
-) -> Result<Option<At<'t, D>>> {
+fn newest<'t>(remix: &Remix, at: usize, tables: &'t [Arc<Table>], key: &[u8]) -> Result<Option<At<'t>>> {
     // Most often, the run that was compared last has the value.
     let open = |run: usize| (run, TableCursor::new(&*tables[run]));
     let mut asked = None;
@@ -804,7 +794,7 @@ fn newest<'t, D: Disk>(
 }
 
 /// The entry of a key in a table, which is found by the table's index.
-fn entry_of<'t, D: Disk>(table: &'t Arc<Table<D>>, key: &[u8]) -> Result<Option<At<'t, D>>> {
+fn entry_of<'t>(table: &'t Arc<Table>, key: &[u8]) -> Result<Option<At<'t>>> {
     let mut cursor = TableCursor::new(&**table);
     let found = cursor.find(key)?;
     found.map(|ordinal| entry_at(cursor, ordinal)).transpose()
@@ -813,8 +803,8 @@ fn entry_of<'t, D: Disk>(table: &'t Arc<Table<D>>, key: &[u8]) -> Result<Option<
 /// The same as [`Partition::gather`] for some tables; `Some(None)` if the key is not there, and `None` if none of them
 /// has a value or a tombstone.
 #[cold]
-pub(crate) fn gather<D: Disk>(
-    tables: &[Arc<Table<D>>],
+pub(crate) fn gather(
+    tables: &[Arc<Table>],
     key: &[u8],
     now_ms: impl Fn() -> u64,
     into: &mut Vec<Vec<u8>>,
@@ -837,18 +827,14 @@ pub(crate) fn gather<D: Disk>(
 
 /// The entry at an ordinal of a table, and the table's cursor.
 #[inline]
-fn entry_at<D: Disk>(mut cursor: TableCursor<&Table<D>>, ordinal: u32) -> Result<At<'_, D>> {
+fn entry_at(mut cursor: TableCursor<&Table>, ordinal: u32) -> Result<At<'_>> {
     let tombstone = cursor.is_deleted(ordinal)?;
     Ok((cursor, RunEntry { run: 0, ordinal, tombstone }))
 }
 
 /// Passes the value of an entry to `see`; `None` if there is no entry, or it deletes its key.
 #[inline(always)]
-fn value_of<D: Disk, R>(
-    found: Option<At<'_, D>>,
-    reader: impl Reader,
-    see: impl See<R>,
-) -> Result<Option<R>> {
+fn value_of<R>(found: Option<At<'_>>, reader: impl Reader, see: impl See<R>) -> Result<Option<R>> {
     match found {
         Some((mut cursor, entry)) if !entry.tombstone => cursor.seen(entry.ordinal, reader, see),
         _ => Ok(None),
@@ -856,12 +842,12 @@ fn value_of<D: Disk, R>(
 }
 
 /// Bytes of their values that are in logs.
-fn large_of<D: Disk>(tables: &[Arc<Table<D>>]) -> u64 {
+fn large_of(tables: &[Arc<Table>]) -> u64 {
     tables.iter().map(|table| table.large_bytes()).sum()
 }
 
 /// Those that have a value.
-fn values_of<D: Disk>(tables: &[Arc<Table<D>>]) -> u64 {
+fn values_of(tables: &[Arc<Table>]) -> u64 {
     tables.iter().map(|table| u64::from(table.entries() - table.tombstones())).sum()
 }
 

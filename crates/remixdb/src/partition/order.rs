@@ -5,7 +5,7 @@
 
 use super::cursor::{Owned, runs};
 use crate::cache::Cache;
-use crate::disk::Disk;
+use crate::disk::Sealed;
 use crate::gauge::Share;
 use crate::memory::Memory;
 use crate::remix::{self, Remix, Run};
@@ -16,12 +16,12 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// What partitions of a store share.
-pub(crate) struct Shared<D: Disk> {
-    pub(crate) disk: Arc<D>,
+pub(crate) struct Shared {
+    pub(crate) disk: Arc<Sealed>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) memory: Arc<Memory>,
     /// The values that are in logs.
-    pub(crate) values: Arc<Values<D>>,
+    pub(crate) values: Arc<Values>,
     /// Whether a REMIX gets tags if there is no file.
     pub(crate) tags: bool,
 }
@@ -49,9 +49,9 @@ impl Known {
     }
 
     /// The order over all tables; `None` for one table. May have to be built in memory.
-    pub(crate) fn whole<D: Disk>(
+    pub(crate) fn whole(
         &self,
-        tables: &[Arc<Table<D>>],
+        tables: &[Arc<Table>],
         check: &dyn Fn() -> Result<()>,
     ) -> Result<Option<Arc<Remix>>> {
         match &self.base {
@@ -70,15 +70,15 @@ pub(crate) struct Stored {
 }
 
 /// Number and entries of each table.
-pub(crate) fn named<D: Disk>(tables: &[Arc<Table<D>>]) -> Vec<(u64, u32)> {
+pub(crate) fn named(tables: &[Arc<Table>]) -> Vec<(u64, u32)> {
     tables.iter().map(|table| (table.name().number, table.entries())).collect()
 }
 
 /// The order over several tables, with tags or without; `None` for one table. `known` is the order over the
 /// first tables. Fails with the error of `check`.
-pub(crate) fn order<D: Disk>(
+pub(crate) fn order(
     known: Option<Arc<Remix>>,
-    tables: &[Arc<Table<D>>],
+    tables: &[Arc<Table>],
     tags: bool,
     check: &dyn Fn() -> Result<()>,
 ) -> Result<Option<Arc<Remix>>> {
@@ -99,27 +99,24 @@ pub(crate) fn order<D: Disk>(
 }
 
 /// The order over tables that are going to be merged, also over one. Fails with the error of `check`.
-pub(crate) fn merge_order<D: Disk>(
-    tables: &[Arc<Table<D>>],
-    check: &dyn Fn() -> Result<()>,
-) -> Result<Arc<Remix>> {
+pub(crate) fn merge_order(tables: &[Arc<Table>], check: &dyn Fn() -> Result<()>) -> Result<Arc<Remix>> {
     let share = share_of(tables);
     Ok(Arc::new(remix::build(&mut interruptible(tables, check), false)?.counted(share)))
 }
 
 /// Entries of tables.
-pub(crate) fn entries_of<D: Disk>(tables: &[Arc<Table<D>>]) -> u64 {
+pub(crate) fn entries_of(tables: &[Arc<Table>]) -> u64 {
     tables.iter().map(|table| u64::from(table.entries())).sum()
 }
 
 /// The bytes of an order over tables in memory, about.
-pub(super) fn bytes_of<D: Disk>(tables: &[Arc<Table<D>>]) -> usize {
+pub(super) fn bytes_of(tables: &[Arc<Table>]) -> usize {
     let bytes = entries_of(tables).saturating_mul(remix::ENTRY_BYTES);
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// Counts an order over tables in memory while it is made. REQUIRES: there is a table.
-pub(super) fn share_of<D: Disk>(tables: &[Arc<Table<D>>]) -> Share {
+pub(super) fn share_of(tables: &[Arc<Table>]) -> Share {
     tables[0].cache().indexes().take(bytes_of(tables))
 }
 
@@ -135,10 +132,10 @@ struct Interruptible<'s, R> {
 pub(crate) const LOOK: u32 = 1024;
 
 /// [`runs`](runs()) that fail with the error of `check`.
-fn interruptible<'s, D: Disk>(
-    tables: &[Arc<Table<D>>],
+fn interruptible<'s>(
+    tables: &[Arc<Table>],
     check: &'s dyn Fn() -> Result<()>,
-) -> Vec<Interruptible<'s, Owned<D>>> {
+) -> Vec<Interruptible<'s, Owned>> {
     runs(tables).into_iter().map(|run| Interruptible { run, check, left: LOOK }).collect()
 }
 

@@ -10,7 +10,6 @@
 //! from all tables at once before the data is needed.
 
 use super::walk::Walk;
-use crate::disk::Real;
 use crate::key::head_of;
 use crate::partition::Owned;
 use crate::table::Kind;
@@ -30,7 +29,7 @@ const DONE: Top = Top { done: true, head: 0 };
 /// A place in the merged order of several runs.
 pub struct Merging {
     /// The oldest first.
-    runs: Vec<Owned<Real>>,
+    runs: Vec<Owned>,
     /// The position in each run. Its cursor keeps the key, unless the run is done.
     ordinals: Vec<u32>,
     tops: Vec<Top>,
@@ -45,7 +44,7 @@ pub struct Merging {
 
 impl Merging {
     /// Over these runs, the oldest first, at no key yet.
-    pub(super) fn new(runs: Vec<Owned<Real>>) -> Merging {
+    pub(super) fn new(runs: Vec<Owned>) -> Merging {
         let count = runs.len();
         let winners = vec![0; 2 * count];
         Merging {

@@ -49,8 +49,7 @@ pub use merging::Merging;
 pub use walk::Walk;
 
 use crate::cache::Cache;
-use crate::disk::Real;
-use crate::disk::{self, Kind, Name};
+use crate::disk::{self, Kind, Name, Real, Sealed};
 use crate::partition::{self, Known, PartitionCursor};
 use crate::remix::{self, Remix};
 use crate::table::{Builder, Table, TableEntry};
@@ -61,9 +60,9 @@ use std::sync::Arc;
 /// Sorted runs of pairs, a table for each, the oldest first. Cloning makes another handle.
 #[derive(Clone)]
 pub struct Runs {
-    disk: Arc<Real>,
+    disk: Arc<Sealed>,
     cache: Arc<Cache>,
-    tables: Vec<Arc<Table<Real>>>,
+    tables: Vec<Arc<Table>>,
 }
 
 impl Runs {
@@ -73,7 +72,7 @@ impl Runs {
     /// # Errors
     /// `InvalidArgument` if the directory has a store; `Busy` if another handle has it; `Corrupt`, `Io`.
     pub fn open(directory: &Path, cache_bytes: usize) -> Result<Runs> {
-        let disk = Arc::new(Real::open(directory, &Options::default())?);
+        let disk = Arc::new(Sealed::plain(Real::open(directory, &Options::default())?));
         let names = disk::list(&*disk)?;
         if let Some(name) = names.iter().find(|name| name.kind != Kind::Table) {
             return Err(Error::invalid(format!(
@@ -112,7 +111,7 @@ impl Runs {
         &self,
         name: Name,
         pairs: impl IntoIterator<Item = (K, Option<V>)>,
-    ) -> Result<Arc<Table<Real>>> {
+    ) -> Result<Arc<Table>> {
         // As in a store: a table that is alone in its partition has tags.
         let mut builder = Builder::new(&*self.disk, name)?.tagged(self.tables.is_empty());
         for (at, (key, value)) in pairs.into_iter().enumerate() {
@@ -205,11 +204,11 @@ impl Runs {
 /// The order over several runs: a REMIX.
 pub struct Order {
     remix: Arc<Remix>,
-    tables: Vec<Arc<Table<Real>>>,
+    tables: Vec<Arc<Table>>,
 }
 
 impl Order {
-    fn is_of(&self, tables: &[Arc<Table<Real>>]) -> bool {
+    fn is_of(&self, tables: &[Arc<Table>]) -> bool {
         self.tables.len() == tables.len() && self.tables.iter().zip(tables).all(|(a, b)| Arc::ptr_eq(a, b))
     }
 
@@ -220,7 +219,7 @@ impl Order {
 }
 
 /// Runs as a partition of a store.
-pub struct Partition(partition::Partition<Real>);
+pub struct Partition(partition::Partition);
 
 impl Partition {
     /// Passes the value of a key to `see`; `None` if it is not there.
@@ -248,7 +247,7 @@ impl Partition {
 }
 
 /// A place in a [`Partition`].
-pub struct PartCursor(PartitionCursor<Real>);
+pub struct PartCursor(PartitionCursor);
 
 impl Walk for PartCursor {
     fn first(&mut self) -> Result<bool> {

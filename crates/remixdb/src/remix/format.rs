@@ -61,7 +61,7 @@ use super::paged::{File, Places};
 use super::verify::Flaw;
 use super::{Arrays, Body, RUNS_MAX, Remix, SEGMENT, Segment, View};
 use crate::cache::Cache;
-use crate::disk::{self, Disk, Name, Write, damaged};
+use crate::disk::{self, Name, Sealed, SealedFile, Write, damaged};
 use crate::gauge::Share;
 use crate::page::{self, BYTES, PAYLOAD};
 use crate::rate::Spend;
@@ -83,7 +83,7 @@ const PAGES: usize = 64;
 ///
 /// # Errors
 /// `Unsupported`, `Io`.
-pub(crate) fn check_version<D: Disk>(disk: &D, name: Name) -> Result<()> {
+pub(crate) fn check_version(disk: &Sealed, name: Name) -> Result<()> {
     let Some(file) = disk::open_if_there(disk, name)? else { return Ok(()) };
     let mut first = vec![0; BYTES];
     let count = disk::read_up_to(disk, &file, name, &mut first, 0)?;
@@ -106,14 +106,14 @@ impl Remix {
     /// DURABILITY: the file is synced; its name is durable when the caller has synced the directory. After an
     /// error the file may exist in part.
     #[cfg(test)]
-    pub(crate) fn write<D: Disk>(&self, disk: &D, name: Name, tables: &[(u64, u32)]) -> Result<u64> {
+    pub(crate) fn write(&self, disk: &Sealed, name: Name, tables: &[(u64, u32)]) -> Result<u64> {
         self.write_at_rate(disk, name, tables, &crate::rate::Free)
     }
 
     /// The same. Asks `rate` before each write.
-    pub(crate) fn write_at_rate<D: Disk>(
+    pub(crate) fn write_at_rate(
         &self,
-        disk: &D,
+        disk: &Sealed,
         name: Name,
         tables: &[(u64, u32)],
         rate: &dyn Spend,
@@ -157,7 +157,7 @@ impl Remix {
 
     /// Reads it to memory, and checks that it covers the first of these tables, by the number and the
     /// entries of each run's table.
-    pub(crate) fn read<D: Disk>(disk: &D, name: Name, tables: &[(u64, u32)]) -> Result<Remix> {
+    pub(crate) fn read(disk: &Sealed, name: Name, tables: &[(u64, u32)]) -> Result<Remix> {
         let mut source = Source::open(disk, name)?;
         let Begin { header, tables, dead_large, anchors } = source.begin(tables)?;
         let mut rows = room::filled(header.segments * (tables.len() + 1), 0)?;
@@ -197,13 +197,13 @@ impl Remix {
     }
 
     /// The same without reading the segments, of which the cache keeps what is used. Each is checked when it is read.
-    pub(crate) fn open<D: Disk>(
-        disk: &Arc<D>,
+    pub(crate) fn open(
+        disk: &Arc<Sealed>,
         name: Name,
         tables: &[(u64, u32)],
         cache: &Arc<Cache>,
     ) -> Result<Remix> {
-        let mut source = Source::open(&**disk, name)?;
+        let mut source = Source::open(disk, name)?;
         let Begin { header, tables, dead_large, anchors } = source.begin(tables)?;
         let rows = source.place();
         let selectors = rows + 4 * (tables.len() * header.segments) as u64;
@@ -256,7 +256,7 @@ struct Header {
 
 impl Header {
     /// Reads it and checks that the file has the length that follows from it.
-    fn read<D: Disk>(source: &mut Source<'_, D>) -> Result<Header> {
+    fn read(source: &mut Source<'_>) -> Result<Header> {
         let mut bytes = [0; HEADER];
         source.fill(&mut bytes)?;
         let [flags, runs] = [bytes[10], bytes[11]];
@@ -302,9 +302,9 @@ fn offset_of(place: u64) -> u64 {
 }
 
 /// A file that is written page by page.
-struct Sink<'d, D: Disk> {
-    disk: &'d D,
-    file: D::File,
+struct Sink<'d> {
+    disk: &'d Sealed,
+    file: SealedFile,
     name: Name,
     rate: &'d dyn Spend,
     /// Complete pages, sealed, and the payload of an incomplete one.
@@ -313,7 +313,7 @@ struct Sink<'d, D: Disk> {
     offset: u64,
 }
 
-impl<D: Disk> Sink<'_, D> {
+impl Sink<'_> {
     fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(bytes.len().min(PAYLOAD - self.bytes.len() % BYTES));
@@ -369,9 +369,9 @@ impl<D: Disk> Sink<'_, D> {
 }
 
 /// A file that is read page by page.
-struct Source<'d, D: Disk> {
-    disk: &'d D,
-    file: D::File,
+struct Source<'d> {
+    disk: &'d Sealed,
+    file: SealedFile,
     name: Name,
     len: u64,
     /// Whole pages, checked.
@@ -382,8 +382,8 @@ struct Source<'d, D: Disk> {
     offset: u64,
 }
 
-impl<'d, D: Disk> Source<'d, D> {
-    fn open(disk: &'d D, name: Name) -> Result<Source<'d, D>> {
+impl<'d> Source<'d> {
+    fn open(disk: &'d Sealed, name: Name) -> Result<Source<'d>> {
         let file = disk::open_named(disk, name)?;
         let len = disk::len(disk, &file, name)?;
         Ok(Source { disk, file, name, len, bytes: Vec::new(), at: 0, offset: 0 })

@@ -6,7 +6,7 @@
 use super::verify::walk;
 use super::{Loaded, Paged, RUNS_MAX, Row, SEGMENT, Segment, Tags};
 use crate::cache::{self, Cache, Of, Pages};
-use crate::disk::{self, Disk, Name};
+use crate::disk::{self, Name, Sealed, SealedFile};
 use crate::page;
 use forrest_engine::Result;
 use std::fmt;
@@ -23,24 +23,24 @@ pub(super) struct Places {
 }
 
 /// An open file.
-pub(super) struct File<D: Disk> {
-    disk: Arc<D>,
-    file: D::File,
+pub(super) struct File {
+    disk: Arc<Sealed>,
+    file: SealedFile,
     name: Name,
     pages: Pages,
     places: Places,
 }
 
-impl<D: Disk> File<D> {
+impl File {
     /// A file of `len` bytes.
     pub(super) fn new(
-        disk: Arc<D>,
-        file: D::File,
+        disk: Arc<Sealed>,
+        file: SealedFile,
         name: Name,
         len: u64,
         cache: &Arc<Cache>,
         places: Places,
-    ) -> File<D> {
+    ) -> File {
         // A file that is longer was refused.
         let pages = Pages::new(cache, Of::Remix, (len / page::BYTES as u64) as u32);
         File { disk, file, name, pages, places }
@@ -67,7 +67,7 @@ impl<D: Disk> File<D> {
     }
 }
 
-impl<D: Disk> Paged for File<D> {
+impl Paged for File {
     fn load(&self, at: usize, runs: &[u32]) -> Result<Loaded> {
         let Places { rows, selectors, heads, tags } = self.places;
         let nth = at as u64;
@@ -94,7 +94,7 @@ impl<D: Disk> Paged for File<D> {
     }
 }
 
-impl<D: Disk> fmt::Debug for File<D> {
+impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.name)
     }

@@ -11,7 +11,7 @@ use super::pack::Packer;
 use super::tags::tag;
 use super::{block, index};
 use crate::compression;
-use crate::disk::{self, Disk, Name, Write};
+use crate::disk::{self, Name, Sealed, SealedFile, Write};
 use crate::key::common_prefix;
 use crate::page;
 use crate::rate::{Free, Spend};
@@ -45,9 +45,9 @@ pub(crate) struct Built {
 }
 
 /// Logical bytes, which are cut into pages and large writes.
-struct Paged<'r, D: Deref<Target: Disk + Sized>> {
+struct Paged<'r, D: Deref<Target = Sealed>> {
     disk: D,
-    file: <D::Target as Disk>::File,
+    file: SealedFile,
     name: Name,
     /// Asked before each write.
     rate: &'r dyn Spend,
@@ -63,7 +63,7 @@ struct Paged<'r, D: Deref<Target: Disk + Sized>> {
     unpacked: usize,
 }
 
-impl<D: Deref<Target: Disk + Sized>> Paged<'_, D> {
+impl<D: Deref<Target = Sealed>> Paged<'_, D> {
     /// The logical offset of the next byte.
     fn offset(&self) -> u64 {
         self.pages * page::PAYLOAD as u64 + self.in_page as u64
@@ -177,7 +177,7 @@ impl<D: Deref<Target: Disk + Sized>> Paged<'_, D> {
 }
 
 /// A table that is being written, to a disk that it borrows or shares.
-pub(crate) struct Builder<'r, D: Deref<Target: Disk + Sized>> {
+pub(crate) struct Builder<'r, D: Deref<Target = Sealed>> {
     out: Paged<'r, D>,
     entries: u32,
     tombstones: u32,
@@ -217,7 +217,7 @@ fn too_large(name: Name, what: &str) -> Error {
     Error::new(ErrorKind::Limit, format!("{name}: more {what} than a table can have"))
 }
 
-impl<'r, D: Deref<Target: Disk + Sized>> Builder<'r, D> {
+impl<'r, D: Deref<Target = Sealed>> Builder<'r, D> {
     /// Creates a file, which must not exist.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use super::format::{BLOCK_KEYS, Footer};
 use super::tags::tag;
 use super::{CACHED_PAGES_MAX, Table, WALK_PAGES_MAX};
 use crate::cache::PageRef;
-use crate::disk::{self, Disk};
+use crate::disk::{self};
 use crate::page;
 use crate::see::See;
 use crate::wrapped::{self, InTable, Pointer};
@@ -78,7 +78,7 @@ impl Head {
 }
 
 /// Reads a table. It keeps the last key block and the page of the last value, so that entries in order are
-/// fetched once. `T` is `&Table<D>`, or `Arc<Table<D>>` for a cursor that owns what it needs.
+/// fetched once. `T` is `&Table`, or `Arc<Table>` for a cursor that owns what it needs.
 ///
 /// A method that takes an ordinal fails with `Corrupt` if the table has no such entry, because the ordinal
 /// came from a file.
@@ -183,7 +183,7 @@ fn kept<'b>(
     Some(Block { layout, bytes })
 }
 
-impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
+impl<T: Deref<Target = Table>> TableCursor<T> {
     pub(crate) fn new(table: T) -> TableCursor<T> {
         TableCursor::over(table)
     }
@@ -208,7 +208,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
         std::mem::take(&mut self.reads)
     }
 
-    pub(crate) fn table(&self) -> &Table<D> {
+    pub(crate) fn table(&self) -> &Table {
         &self.table
     }
 

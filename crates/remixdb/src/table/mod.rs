@@ -44,7 +44,7 @@ pub(crate) use cursor::{Reader, SharedReader, TableCursor};
 pub(crate) use pack::seal_all as seal_packed;
 
 use crate::cache::{self, Cache, Of, PageRef, Pages};
-use crate::disk::{self, Disk, Name};
+use crate::disk::{self, Disk, Name, Sealed, SealedFile};
 use crate::gauge::Share;
 use crate::page;
 use crate::room;
@@ -82,9 +82,9 @@ pub(crate) fn block_after(ordinal: u32) -> u32 {
 }
 
 /// An open table.
-pub(crate) struct Table<D: Disk> {
-    disk: Arc<D>,
-    file: D::File,
+pub(crate) struct Table {
+    disk: Arc<Sealed>,
+    file: SealedFile,
     name: Name,
     footer: Footer,
     /// Whether there are entries other than plain values.
@@ -101,7 +101,7 @@ pub(crate) struct Table<D: Disk> {
     tags: OnceLock<Tags>,
     habit: Habit,
     /// Where the values are that are in logs; `None` if they are not read.
-    values: Option<Arc<Values<D>>>,
+    values: Option<Arc<Values>>,
     /// What it counts for without its pages and their slots.
     share: Share,
 }
@@ -114,23 +114,23 @@ pub(crate) struct Expiries {
     pub(crate) last_ms: u64,
 }
 
-impl<D: Disk> Table<D> {
+impl Table {
     /// Opens a table.
     ///
     /// # Errors
     /// `Io`; `Corrupt` for a file that is not a whole table of this name; `Unsupported` for one of another version.
-    pub(crate) fn open(disk: Arc<D>, name: Name, cache: &Arc<Cache>) -> Result<Table<D>> {
+    pub(crate) fn open(disk: Arc<Sealed>, name: Name, cache: &Arc<Cache>) -> Result<Table> {
         let file = disk::open(&*disk, name)?;
         Table::of(disk, file, name, cache)
     }
 
     /// The same for a table that the manifest names: `Corrupt` if it is missing.
-    pub(crate) fn open_named(disk: Arc<D>, name: Name, cache: &Arc<Cache>) -> Result<Table<D>> {
+    pub(crate) fn open_named(disk: Arc<Sealed>, name: Name, cache: &Arc<Cache>) -> Result<Table> {
         let file = disk::open_named(&*disk, name)?;
         Table::of(disk, file, name, cache)
     }
 
-    fn of(disk: Arc<D>, file: D::File, name: Name, cache: &Arc<Cache>) -> Result<Table<D>> {
+    fn of(disk: Arc<Sealed>, file: SealedFile, name: Name, cache: &Arc<Cache>) -> Result<Table> {
         let len = disk::len(&*disk, &file, name)?;
         let pages = len / page::BYTES as u64;
         if pages == 0 || !len.is_multiple_of(page::BYTES as u64) || pages > u64::from(u32::MAX) {
@@ -172,7 +172,7 @@ impl<D: Disk> Table<D> {
     }
 
     /// The same with the values that are in logs.
-    pub(crate) fn with_values(mut self, values: &Arc<Values<D>>) -> Table<D> {
+    pub(crate) fn with_values(mut self, values: &Arc<Values>) -> Table {
         self.values = Some(values.clone());
         self
     }
@@ -183,7 +183,7 @@ impl<D: Disk> Table<D> {
     }
 
     /// The file, which stays readable while the table lives.
-    pub(crate) fn file(&self) -> &D::File {
+    pub(crate) fn file(&self) -> &SealedFile {
         &self.file
     }
 
@@ -691,7 +691,7 @@ impl<D: Disk> Table<D> {
     }
 }
 
-impl<D: Disk> Table<D> {
+impl Table {
     /// Reads a value that is in a log.
     #[cold]
     fn large<R>(&self, pointer: &Pointer, see: impl See<R>) -> Result<R> {
@@ -702,7 +702,7 @@ impl<D: Disk> Table<D> {
     }
 }
 
-impl<D: Disk> fmt::Debug for Table<D> {
+impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Table({}, {} entries)", self.name, self.footer.entries)
     }

@@ -10,93 +10,6 @@ use crate::rate::Counted;
 use forrest_base::random::Random;
 use forrest_engine::{Compression, ErrorKind};
 use std::collections::{BTreeMap, HashMap};
-use std::io;
-use std::sync::Mutex;
-
-/// A directory in memory. Reads and writes are short now and then.
-#[derive(Default)]
-struct Memory {
-    files: Mutex<HashMap<Name, Bytes>>,
-    /// Offsets that were announced for reading, and offsets that were read.
-    said: Mutex<Vec<u64>>,
-    read: Mutex<Vec<u64>>,
-}
-
-type Bytes = Arc<Mutex<Vec<u8>>>;
-
-impl Memory {
-    fn bytes(&self, name: Name) -> Bytes {
-        self.files.lock().unwrap()[&name].clone()
-    }
-
-    /// A directory that has one file.
-    fn of(name: Name, bytes: Vec<u8>) -> Arc<Memory> {
-        let files = HashMap::from([(name, Bytes::new(Mutex::new(bytes)))]);
-        Arc::new(Memory { files: Mutex::new(files), ..Memory::default() })
-    }
-}
-
-impl Disk for Memory {
-    type File = Bytes;
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        Ok(self.files.lock().unwrap().keys().map(Name::to_string).collect())
-    }
-
-    fn create(&self, name: Name) -> io::Result<Bytes> {
-        let mut files = self.files.lock().unwrap();
-        if files.contains_key(&name) {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        Ok(files.entry(name).or_default().clone())
-    }
-
-    fn open(&self, name: Name) -> io::Result<Bytes> {
-        self.files.lock().unwrap().get(&name).cloned().ok_or(io::ErrorKind::NotFound.into())
-    }
-
-    fn unlink(&self, name: Name) -> io::Result<()> {
-        self.files.lock().unwrap().remove(&name).map(drop).ok_or(io::ErrorKind::NotFound.into())
-    }
-
-    fn sync_directory(&self, _: disk::Kind) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn len(&self, file: &Bytes) -> io::Result<u64> {
-        Ok(file.lock().unwrap().len() as u64)
-    }
-
-    fn read_at(&self, file: &Bytes, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.read.lock().unwrap().push(offset);
-        let file = file.lock().unwrap();
-        let from = file.get(offset as usize..).unwrap_or_default();
-        let count = from.len().min(buffer.len()).min(100_000);
-        buffer[..count].copy_from_slice(&from[..count]);
-        Ok(count)
-    }
-
-    fn will_read(&self, _: &Bytes, offset: u64, bytes: u64) {
-        let each = page::BYTES as u64;
-        assert!(offset.is_multiple_of(each) && bytes.is_multiple_of(each) && bytes > 0);
-        let mut said = self.said.lock().unwrap();
-        (offset..offset + bytes).step_by(each as usize).for_each(|offset| {
-            if !said.contains(&offset) {
-                said.push(offset);
-            }
-        });
-    }
-
-    fn submit(&self, file: &Bytes, write: &mut disk::Write) -> io::Result<usize> {
-        let mut file = file.lock().unwrap();
-        let (from, count) =
-            (write.offset as usize + write.done, (write.bytes.len() - write.done).min(300_000));
-        let end = file.len().max(from + count);
-        file.resize(end, 0);
-        file[from..from + count].copy_from_slice(&write.bytes[write.done..write.done + count]);
-        Ok(count)
-    }
-}
 
 /// Bytes, one of each number: the format's test relies on them.
 trait RandomBytes {
@@ -113,11 +26,11 @@ type Map = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 const NAME: Name = Name { kind: disk::Kind::Table, number: 7 };
 
-fn build(disk: &Memory, map: &Map, tags: bool) -> Built {
+fn build(disk: &Sealed, map: &Map, tags: bool) -> Built {
     build_packed(disk, map, tags, Compression::None)
 }
 
-fn build_packed(disk: &Memory, map: &Map, tags: bool, method: Compression) -> Built {
+fn build_packed(disk: &Sealed, map: &Map, tags: bool, method: Compression) -> Built {
     let spent = Counted::default();
     let builder = Builder::new(disk, NAME).unwrap().at_rate(&spent).tagged(tags);
     let mut builder = builder.packed(method).unwrap();
@@ -136,12 +49,12 @@ fn file_of(map: &Map, tags: bool) -> Vec<u8> {
 }
 
 fn packed_file_of(map: &Map, tags: bool, method: Compression) -> Vec<u8> {
-    let disk = Memory::default();
+    let disk = Sealed::in_memory(None);
     build_packed(&disk, map, tags, method);
-    disk.bytes(NAME).lock().unwrap().clone()
+    disk.memory().bytes(NAME).lock().unwrap().clone()
 }
 
-fn open(disk: &Arc<Memory>, cache_bytes: usize) -> Result<Table<Memory>> {
+fn open(disk: &Arc<Sealed>, cache_bytes: usize) -> Result<Table> {
     Table::open(
         disk.clone(),
         NAME,
@@ -169,7 +82,7 @@ fn assert_same(map: &Map, cache_bytes: usize) -> u64 {
 }
 
 fn assert_same_with(map: &Map, cache_bytes: usize, tags: bool, method: Compression) -> u64 {
-    let disk = Arc::new(Memory::default());
+    let disk = Sealed::in_memory(None);
     let built = build_packed(&disk, map, tags, method);
     let table = open(&disk, cache_bytes).unwrap();
     table.verify().unwrap();
@@ -181,7 +94,7 @@ fn assert_same_with(map: &Map, cache_bytes: usize, tags: bool, method: Compressi
     let greatest = map.last_key_value().map_or(&[][..], |(key, _)| key);
     assert_eq!((table.entries(), table.tombstones()), (map.len() as u32, tombstones));
     assert_eq!((table.least(), table.greatest()), (least, greatest));
-    assert_eq!(table.file_bytes(), disk.bytes(NAME).lock().unwrap().len() as u64);
+    assert_eq!(table.file_bytes(), disk.memory().bytes(NAME).lock().unwrap().len() as u64);
     let expected = Built {
         number: 7,
         entries: table.entries(),
@@ -231,7 +144,7 @@ fn assert_same_with(map: &Map, cache_bytes: usize, tags: bool, method: Compressi
 #[test]
 fn the_empty_table() {
     assert_eq!(assert_same(&Map::new(), 1 << 20), 4096);
-    let disk = Arc::new(Memory::default());
+    let disk = Sealed::in_memory(None);
     build(&disk, &Map::new(), true);
     let table = open(&disk, 0).unwrap();
     let mut cursor = TableCursor::new(&table);
@@ -306,17 +219,17 @@ fn footers_at_every_place() {
 
 #[test]
 fn what_does_not_belong_in_a_table() {
-    let disk = Memory::default();
-    let mut builder = Builder::new(&disk, NAME).unwrap();
+    let disk = Sealed::in_memory(None);
+    let mut builder = Builder::new(&*disk, NAME).unwrap();
     assert_eq!(builder.add(&vec![0; 65_536], TableEntry::Tombstone).unwrap_err().kind(), ErrorKind::Limit);
-    assert_eq!(Builder::new(&disk, NAME).err().unwrap().kind(), ErrorKind::Io);
+    assert_eq!(Builder::new(&*disk, NAME).err().unwrap().kind(), ErrorKind::Io);
 }
 
 #[test]
 #[should_panic(expected = "ascending order")]
 fn keys_come_in_order() {
-    let disk = Memory::default();
-    let mut builder = Builder::new(&disk, NAME).unwrap();
+    let disk = Sealed::in_memory(None);
+    let mut builder = Builder::new(&*disk, NAME).unwrap();
     builder.add(b"a", TableEntry::Tombstone).unwrap();
     let _ = builder.add(b"a", TableEntry::Tombstone);
 }
@@ -327,7 +240,7 @@ fn pairs_take_little_more_than_their_bytes() {
     for (key_len, bound) in [(16, 1.01), (8, 1.01), (24, 1.01), (36, 1.03), (80, 1.03)] {
         let mut random = Random(3);
         let map: Map = (0..100_000).map(|_| (random.bytes(key_len), Some(vec![7; 100]))).collect();
-        let disk = Memory::default();
+        let disk = Sealed::in_memory(None);
         let built = build(&disk, &map, false);
         let user: usize = map.iter().map(|(key, value)| key.len() + value.as_ref().unwrap().len()).sum();
         let stored = built.file_bytes as f64 / user as f64;
@@ -341,8 +254,8 @@ fn pairs_take_little_more_than_their_bytes() {
 
 #[test]
 fn a_builder_knows_about_how_long_its_file_becomes() {
-    let disk = Memory::default();
-    let mut builder = Builder::new(&disk, NAME).unwrap();
+    let disk = Sealed::in_memory(None);
+    let mut builder = Builder::new(&*disk, NAME).unwrap();
     for i in 0..10_000_u32 {
         builder.add(&i.to_be_bytes(), TableEntry::Value(&[1; 50])).unwrap();
     }
@@ -355,7 +268,7 @@ fn a_builder_knows_about_how_long_its_file_becomes() {
 #[test]
 fn a_walk_fetches_each_page_once() {
     let map: Map = (0..2_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
-    let disk = Arc::new(Memory::default());
+    let disk = Sealed::in_memory(None);
     build(&disk, &map, false);
     let cache = Arc::new(Cache::new(1 << 24, Default::default(), Default::default()));
     let table = Arc::new(Table::open(disk, NAME, &cache).unwrap());
@@ -377,7 +290,7 @@ fn a_walk_fetches_each_page_once() {
 #[test]
 fn what_will_be_read_is_said_before() {
     let map: Map = (0..20_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
-    let disk = Arc::new(Memory::default());
+    let disk = Sealed::in_memory(None);
     build(&disk, &map, false);
     // A value may be on two pages, and a walk that has entered the second one will go on to a third.
     for (walks, most) in [(false, 2), (true, 3)] {
@@ -388,13 +301,14 @@ fn what_will_be_read_is_said_before() {
         for _ in 0..500 {
             let ordinal = random.index(20_000) as u32;
             for is_again in [false, true] {
-                disk.said.lock().unwrap().clear();
-                disk.read.lock().unwrap().clear();
+                disk.memory().announced.lock().unwrap().clear();
+                disk.memory().read.lock().unwrap().clear();
                 let mut cursor =
                     if walks { TableCursor::walking(table.clone()) } else { TableCursor::new(table.clone()) };
                 cursor.fetch(ordinal);
                 cursor.value_into(ordinal, &mut Vec::new()).unwrap();
-                let (said, read) = (disk.said.lock().unwrap(), disk.read.lock().unwrap());
+                let (said, read) =
+                    (disk.memory().announced.lock().unwrap(), disk.memory().read.lock().unwrap());
                 let beyond = said.iter().filter(|offset| !read.contains(offset)).count();
                 assert!(beyond <= usize::from(walks) && said.len() <= most, "{said:?} {read:?}");
                 assert!(!is_again || (read.is_empty() && said.len() == beyond), "{said:?} {read:?}");
@@ -410,12 +324,12 @@ fn what_will_be_read_is_said_before() {
 #[test]
 fn a_walk_announces_what_it_reads() {
     let map: Map = (0..20_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
-    let disk = Arc::new(Memory::default());
+    let disk = Sealed::in_memory(None);
     build(&disk, &map, false);
     for forward in [true, false] {
         let table = open(&disk, 1 << 24).unwrap();
         table.index().unwrap();
-        for calls in [&disk.said, &disk.read] {
+        for calls in [&disk.memory().announced, &disk.memory().read] {
             calls.lock().unwrap().clear();
         }
         let mut cursor = TableCursor::walking_alone(&table);
@@ -424,7 +338,7 @@ fn a_walk_announces_what_it_reads() {
             cursor.key_at(ordinal).unwrap();
             cursor.value_with(ordinal, <[u8]>::len).unwrap();
         });
-        let (said, read) = (disk.said.lock().unwrap(), disk.read.lock().unwrap());
+        let (said, read) = (disk.memory().announced.lock().unwrap(), disk.memory().read.lock().unwrap());
         let silent = read.iter().filter(|offset| !said.contains(offset)).count();
         assert!(read.len() > 490 && silent <= 2, "{silent} of {} pages, forward: {forward}", read.len());
         assert_eq!(cursor.take_reads(), read.len() as u64);
@@ -437,14 +351,14 @@ fn a_walk_announces_what_it_reads() {
 fn misses_read_no_keys_if_there_are_tags() {
     let map: Map = (0..20_000_u32).map(|i| ((2 * i).to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
     for (tags, most) in [(false, 1_000), (true, 5)] {
-        let disk = Arc::new(Memory::default());
+        let disk = Sealed::in_memory(None);
         build(&disk, &map, tags);
         let table = open(&disk, 0).unwrap();
         let find = |key: u32| TableCursor::new(&table).find(&key.to_be_bytes()).unwrap();
         assert_eq!(find(2), Some(1), "reads the index and the tags");
-        disk.read.lock().unwrap().clear();
+        disk.memory().read.lock().unwrap().clear();
         assert!((0..1_000).all(|i| find(2 * i + 1).is_none()));
-        let read = disk.read.lock().unwrap().len();
+        let read = disk.memory().read.lock().unwrap().len();
         assert!(read <= most && (tags || read == most), "{read} reads with tags: {tags}");
     }
 }
@@ -453,7 +367,7 @@ fn misses_read_no_keys_if_there_are_tags() {
 #[test]
 fn tags_are_read_where_there_is_room() {
     let map: Map = (0..1_000_u32).map(|i| (i.to_be_bytes().to_vec(), None)).collect();
-    let disk = Arc::new(Memory::default());
+    let disk = Sealed::in_memory(None);
     build(&disk, &map, true);
     let table = open(&disk, 1 << 20).unwrap();
     let indexes = table.cache().indexes().clone();
@@ -470,7 +384,7 @@ fn tags_are_read_where_there_is_room() {
 fn threads_share_a_table() {
     let mut random = Random(5);
     let map: Map = (0..3_000).map(|_| (random.bytes(16), Some(random.bytes(60)))).collect();
-    let disk = Arc::new(Memory::default());
+    let disk = Sealed::in_memory(None);
     build(&disk, &map, true);
     let table = open(&disk, 30_000).unwrap();
     let pairs: Vec<_> = map.iter().collect();

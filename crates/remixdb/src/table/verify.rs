@@ -7,7 +7,7 @@ use super::index::Index;
 use super::pack::Map;
 use super::tags::{Tags, tag};
 use super::{PIECE_PAGES, Table};
-use crate::disk::{self, Disk};
+use crate::disk;
 use crate::key::common_prefix;
 use crate::page;
 use crate::wrapped::{self, HEADER_MOST, InTable, POINTER_BYTES};
@@ -89,7 +89,7 @@ impl Headers {
     }
 }
 
-impl<D: Disk> Table<D> {
+impl Table {
     /// Reads the whole file and checks it against itself: every checksum, the structure of every block, the
     /// order of all keys, their tags, separators, bounds, counts, that the values are where the blocks say, without
     /// gaps, and the headers of wrapped values.

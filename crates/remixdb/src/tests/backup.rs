@@ -7,7 +7,7 @@ use super::world::{
 };
 use crate::backup::{Backup, BackupOptions, Keep, Progress, list, prune_in, restore_into, verify};
 use crate::disk::simulated::{Fault, Simulated, Times};
-use crate::disk::{Disk, Kind, Name};
+use crate::disk::{Disk, Kind, Name, Sealed};
 use forrest_engine::{Durability, ErrorKind, Options, Result};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -17,6 +17,14 @@ const STORE: [u64; 2] = [3, 5];
 
 fn go(_: Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
+}
+
+fn sealed(disk: &Simulated) -> Arc<Sealed> {
+    Arc::new(plain(disk))
+}
+
+fn plain(disk: &Simulated) -> Sealed {
+    Sealed::plain(disk.clone())
 }
 
 fn back_up(world: &World, into: &Simulated) -> Result<Backup> {
@@ -84,7 +92,7 @@ pub(super) fn a_backup_is_the_store_at_that_moment() {
         drop((world, disk));
         let what = format!("seed {seed}");
         check(&into, &backups, &options, &what);
-        let listed = list(Arc::new(into.clone())).expect("they are listed");
+        let listed = list(sealed(&into)).expect("they are listed");
         let ids: Vec<_> = backups.iter().map(|(id, _)| *id).collect();
         assert_eq!(listed.iter().map(|backup| backup.id).collect::<Vec<_>>(), ids, "{what}");
         assert!(listed.iter().all(|backup| backup.damage.is_none() && backup.new_bytes <= backup.bytes));
@@ -196,7 +204,7 @@ pub(super) fn power_cuts(seeds: Range<u64>) -> u64 {
             for after in disk.crash_states(3, io) {
                 looked += 1;
                 let mut expected = backups.clone();
-                let listed = list(Arc::new(after.clone())).expect("they are listed");
+                let listed = list(sealed(&after)).expect("they are listed");
                 if done.is_ok() || listed.len() > backups.len() {
                     expected.push((listed.last().expect("there is one").id, state.clone()));
                 }
@@ -220,10 +228,10 @@ fn cut_prunes(into: &Simulated, backups: &[(u64, Content)], options: &Options, w
         let what = format!("{what}, a prune cut at I/O {io}");
         let disk = into.kill();
         disk.cut_power_at(io);
-        let done = prune_in(Arc::new(disk.clone()), keep);
+        let done = prune_in(sealed(&disk), keep);
         for after in disk.crash_states(3, io) {
             looked += 1;
-            let listed = list(Arc::new(after.clone())).expect("they are listed");
+            let listed = list(sealed(&after)).expect("they are listed");
             // What is listed is whole, and the newest one always is.
             let there = backups.iter().filter(|(id, _)| listed.iter().any(|backup| backup.id == *id));
             let there: Vec<_> = there.cloned().collect();
@@ -233,7 +241,7 @@ fn cut_prunes(into: &Simulated, backups: &[(u64, Content)], options: &Options, w
                 assert_eq!(listed.len(), 1, "{what}");
             }
             check(&after, &there, options, &what);
-            prune_in(Arc::new(after.clone()), keep).unwrap_or_else(|error| panic!("{what}: {error}"));
+            prune_in(sealed(&after), keep).unwrap_or_else(|error| panic!("{what}: {error}"));
             check(&after, &backups[backups.len() - 1..], options, &what);
             check_nothing_left(&after, &what);
         }
@@ -247,7 +255,7 @@ fn cut_prunes(into: &Simulated, backups: &[(u64, Content)], options: &Options, w
 /// A prune that keeps all finds nothing to remove.
 fn check_nothing_left(disk: &Simulated, what: &str) {
     let before = disk.files().len();
-    let pruned = prune_in(Arc::new(disk.clone()), Keep::Newest(100)).expect("it works");
+    let pruned = prune_in(sealed(disk), Keep::Newest(100)).expect("it works");
     assert_eq!((pruned.removed.len(), pruned.bytes, disk.files().len()), (0, 0, before), "{what}");
 }
 
@@ -276,7 +284,7 @@ pub(super) fn failures(seeds: Range<u64>) {
                 disk.heal();
                 for disk in disk.crash_states(1, io).chain([disk.clone()]) {
                     check(&disk, &backups[backups.len() - 1..], &options, &what);
-                    let listed = list(Arc::new(disk.clone())).expect("they are listed");
+                    let listed = list(sealed(&disk)).expect("they are listed");
                     assert!(done.is_err() || listed.len() > backups.len(), "{what}");
                     if listed.len() > backups.len() {
                         let id = listed.last().expect("there is one").id;
@@ -306,16 +314,16 @@ fn any_io_of_a_prune_may_fail() {
             let what = format!("{kind:?} at I/O {io} of a prune");
             let disk = into.kill();
             disk.fail(Fault { at: io, times: Times::Once, kind });
-            let done = prune_in(Arc::new(disk.clone()), Keep::Newest(1));
+            let done = prune_in(sealed(&disk), Keep::Newest(1));
             ended &= done.is_ok();
             disk.heal();
             for disk in disk.crash_states(1, io).chain([disk.clone()]) {
-                let listed = list(Arc::new(disk.clone())).expect("they are listed");
+                let listed = list(sealed(&disk)).expect("they are listed");
                 let there = backups.iter().filter(|(id, _)| listed.iter().any(|backup| backup.id == *id));
                 let there: Vec<_> = there.cloned().collect();
                 assert!(there.len() == listed.len() && there.ends_with(newest), "{what}");
                 check(&disk, &there, &options, &what);
-                let pruned = prune_in(Arc::new(disk.clone()), Keep::Newest(1));
+                let pruned = prune_in(sealed(&disk), Keep::Newest(1));
                 pruned.unwrap_or_else(|error| panic!("{what}: {error}"));
                 check_nothing_left(&disk, &what);
                 check(&disk, newest, &options, &what);
@@ -329,7 +337,7 @@ fn any_io_of_a_prune_may_fail() {
 
 fn ios_of_a_prune(into: &Simulated) -> u64 {
     let copy = into.kill();
-    prune_in(Arc::new(copy.clone()), Keep::Newest(1)).expect("it works");
+    prune_in(sealed(&copy), Keep::Newest(1)).expect("it works");
     copy.ios()
 }
 
@@ -340,7 +348,7 @@ fn any_io_of_a_restore_may_fail() {
     let Made { options, into, backups, .. } = made(3, 24, 9);
     let (id, expected) = &backups[backups.len() - 1];
     let (from, to) = (into.kill(), Simulated::new());
-    restore_into(&from, Some(*id), to.clone(), &mut go).expect("it works");
+    restore_into(&plain(&from), Some(*id), plain(&to), &mut go).expect("it works");
     let mut found = 0;
     for (of_backup, count) in [(true, from.ios()), (false, to.ios())] {
         for io in 0..count {
@@ -349,7 +357,7 @@ fn any_io_of_a_restore_may_fail() {
                 let (from, to) = (into.kill(), Simulated::new());
                 let failing = if of_backup { &from } else { &to };
                 failing.fail(Fault { at: io, times: Times::Once, kind });
-                match restore_into(&from, Some(*id), to.clone(), &mut go) {
+                match restore_into(&plain(&from), Some(*id), plain(&to), &mut go) {
                     Ok(_) => {
                         to.heal();
                         for to in to.crash_states(1, io) {
@@ -399,7 +407,7 @@ fn damage_is_found_and_never_restored() {
             }
             let mut is_found = name.kind == Kind::Backup;
             for (id, expected) in &backups {
-                if verify(&disk, Some(*id), &mut go).is_ok() {
+                if verify(&plain(&disk), Some(*id), &mut go).is_ok() {
                     // Another one is damaged. Those that are whole need not be restored each time.
                     if at < 3 {
                         assert_eq!(&content(&disk, *id, &options, &what), expected, "{what}");
@@ -407,7 +415,7 @@ fn damage_is_found_and_never_restored() {
                     continue;
                 }
                 is_found = true;
-                restore_into(&disk, Some(*id), Simulated::new(), &mut go).expect_err(&what);
+                restore_into(&plain(&disk), Some(*id), plain(&Simulated::new()), &mut go).expect_err(&what);
             }
             assert!(is_found, "{what}: nobody noticed it");
         }
@@ -420,7 +428,7 @@ fn nothing_is_removed_that_a_damaged_description_may_name() {
     let Made { options, world, state, into, backups, .. } = made(1, 24, 9);
     let (newest, _) = backups[backups.len() - 1];
     into.flip(Name::copy(newest), 70, 1);
-    let listed = list(Arc::new(into.clone())).expect("they are listed");
+    let listed = list(sealed(&into)).expect("they are listed");
     let damage = listed.last().and_then(|backup| backup.damage.as_ref()).expect("it is damaged");
     assert!(damage.contains(&Name::copy(newest).to_string()), "{damage}");
     let files = into.files();
@@ -474,7 +482,7 @@ fn another_store_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Busy);
     assert!(into.files() == files);
     world.store.backup(on(&into).expect("it opens"), [4, 5], &options, &mut go).expect("it is meant");
-    assert_eq!(list(Arc::new(into)).expect("they are listed").len(), backups.len() + 1);
+    assert_eq!(list(sealed(&into)).expect("they are listed").len(), backups.len() + 1);
 }
 
 /// A directory of backups is never opened as a store.

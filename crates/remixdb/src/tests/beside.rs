@@ -1,7 +1,7 @@
 //! Reading a store while another process changes it.
 
 use super::world::{
-    Content, Disk, Pairs, Step, World, beginning, follow, options, options_of, seeds, steps, wide_steps,
+    Content, Pairs, Step, World, beginning, follow, options, options_of, seeds, steps, wide_steps,
 };
 use crate::disk::simulated::Simulated;
 use crate::disk::{Kind, Name};
@@ -16,7 +16,7 @@ fn reading() -> Options {
 }
 
 /// The content of the default keyspace in a snapshot.
-fn past(snapshot: &Snapshot<Disk>) -> Result<Pairs> {
+fn past(snapshot: &Snapshot) -> Result<Pairs> {
     let mut chunk = Chunk::default();
     chunk.clear(1024);
     let all = (Bound::Unbounded, Bound::Unbounded);
@@ -41,7 +41,7 @@ pub(super) fn beside_a_writer(seeds: Range<u64>) {
         let reader = World::open(&disk, &reading()).expect("it opens beside the writer");
         let idle = World::open(&disk, &reading()).expect("any number of them");
         let mut states = beginning();
-        let mut snapshots: Vec<(Snapshot<Disk>, Content)> = Vec::new();
+        let mut snapshots: Vec<(Snapshot, Content)> = Vec::new();
         let steps = if seed % 4 == 3 { wide_steps(seed, 40) } else { steps(seed, 60) };
         for (at, step) in steps.iter().enumerate() {
             follow(&mut states, step);
@@ -128,7 +128,7 @@ fn tables(world: &World) -> Vec<Name> {
 /// The same, and its manifest.
 fn needed(world: &World) -> Vec<Name> {
     let files = tables(world).into_iter();
-    let manifest = world.store.disk().inner().files().into_iter().map(|(name, _)| name);
+    let manifest = world.store.disk().simulated().files().into_iter().map(|(name, _)| name);
     files.chain(manifest.filter(|name| name.kind == Kind::Manifest).max()).collect()
 }
 

@@ -7,7 +7,7 @@
 //! Where a count of bytes shows it, that is checked. Elsewhere the processor time of the same work in two forms is
 //! compared, on one thread in one run. The defects that these tests were written for are factors of 10 and more.
 
-use super::world::{Disk, options};
+use super::world::options;
 use crate::catalog::Space;
 use crate::compact::WORTH;
 use crate::core::Handle;
@@ -33,7 +33,7 @@ fn roomy() -> Options {
     }
 }
 
-fn open(disk: &Simulated) -> Handle<Disk> {
+fn open(disk: &Simulated) -> Handle {
     Handle::open_unattended(Sealed::plain(disk.clone()), &roomy()).expect("it opens")
 }
 
@@ -49,7 +49,7 @@ fn cost(work: impl FnOnce()) -> Duration {
 }
 
 /// Bytes that the memtables count, as the decision to make a table of one does.
-fn memtable_bytes(store: &Handle<Disk>) -> usize {
+fn memtable_bytes(store: &Handle) -> usize {
     store.version().memtables().map(|memtable| memtable.bytes()).sum()
 }
 
@@ -89,7 +89,7 @@ fn a_key_keeps_only_versions_that_a_snapshot_reads() {
         "{bytes} bytes for {ADDS} additions with {} snapshots",
         snapshots.len()
     );
-    let read = |snapshots: &[(i64, crate::view::Snapshot<Disk>)]| {
+    let read = |snapshots: &[(i64, crate::view::Snapshot)]| {
         for (sum, snapshot) in snapshots {
             let past = forrest_engine::Snapshot::view(snapshot, "default");
             assert_eq!(past.get(b"count").expect("it reads").as_deref(), Some(&sum.to_be_bytes()[..]));
@@ -106,7 +106,7 @@ fn a_key_keeps_only_versions_that_a_snapshot_reads() {
 }
 
 /// A store with `ranges` times `keys` keys, and the bounds of the ranges.
-fn with_ranges(ranges: u32, keys: u32) -> (Handle<Disk>, Arc<Space>, Vec<[[u8; 4]; 2]>) {
+fn with_ranges(ranges: u32, keys: u32) -> (Handle, Arc<Space>, Vec<[[u8; 4]; 2]>) {
     let store = open(&Simulated::new());
     let space = store.keyspace("default").expect("it is there");
     for number in 0..ranges * keys {
@@ -231,7 +231,7 @@ fn long_key(number: u32) -> [u8; 230] {
     key
 }
 
-fn fill_by_batches(store: &Handle<Disk>) -> Arc<Space> {
+fn fill_by_batches(store: &Handle) -> Arc<Space> {
     let space = store.keyspace("default").expect("it is there");
     for from in (0..MANY).step_by(10_000) {
         let keys: Vec<_> = (from..from + 10_000).map(long_key).collect();
@@ -494,7 +494,7 @@ fn a_store_on_a_full_device_is_shrunk_by_deletes() {
 
 /// The first key of a range, or the last.
 fn first(
-    view: &crate::view::View<Disk>,
+    view: &crate::view::View,
     bounds: (Bound<&[u8]>, Bound<&[u8]>),
     direction: Direction,
 ) -> Option<Vec<u8>> {

@@ -1,7 +1,7 @@
 //! The budget of a store: whatever it does, what it reports of its memory stays within `memory_bytes`, as long as the
 //! indexes of its tables take less than half of that.
 
-use super::world::{Disk, options, seeds};
+use super::world::{options, seeds};
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::Sealed;
@@ -24,9 +24,9 @@ const KEYS: u64 = 30_000;
 
 /// A store in use, and the snapshots of it.
 struct Used {
-    store: Handle<Disk>,
+    store: Handle,
     spaces: Vec<Arc<Space>>,
-    snapshots: VecDeque<Snapshot<Disk>>,
+    snapshots: VecDeque<Snapshot>,
     random: Random,
 }
 

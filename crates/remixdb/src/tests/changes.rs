@@ -2,7 +2,7 @@
 //! restarts, crashes and damage, or gets the error that changes are gone.
 
 use super::world::{
-    Content, Disk, Pairs, Step, World, beginning, follow, ingest_steps, options, seeds, steps, wide_steps,
+    Content, Pairs, Step, World, beginning, follow, ingest_steps, options, seeds, steps, wide_steps,
 };
 use crate::core::Handle;
 use crate::disk::Kind;
@@ -30,12 +30,12 @@ fn reading() -> Options {
     Options { read_only: true, ..options(Durability::Buffered) }
 }
 
-fn stream(world: &World, since: u64, durability: Durability) -> Result<Stream<Disk>> {
+fn stream(world: &World, since: u64, durability: Durability) -> Result<Stream> {
     world.store.changes(since, durability)
 }
 
 /// The changes that there are by now.
-fn rest(stream: &mut Stream<Disk>) -> Result<Vec<Change>> {
+fn rest(stream: &mut Stream) -> Result<Vec<Change>> {
     let mut all = Vec::new();
     while let Some(change) = stream.next()? {
         all.push(change);

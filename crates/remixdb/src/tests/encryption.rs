@@ -1,7 +1,7 @@
 //! Encrypted stores: the gates pass on them, with few workloads in full size too, because they run in full without a
 //! key; nothing of the content is readable, keys are checked and replaced.
 
-use super::world::{Content, Disk, Step, World, beginning, encrypted, follow, options, seeds, steps};
+use super::world::{Content, Step, World, beginning, encrypted, follow, options, seeds, steps};
 use super::{backup, changes, checkpoint, conformance, crash, damage, faults, packed, resume};
 use crate::core::Handle;
 use crate::disk::simulated::{Failure, Fault, Simulated, Times, Watch};
@@ -76,7 +76,7 @@ fn copies_and_changes_pass_their_gates() {
     });
 }
 
-fn write(disk: &Disk, file: &<Disk as disk::Disk>::File, name: Name, offset: u64, bytes: &[u8]) {
+fn write(disk: &Sealed, file: &disk::SealedFile, name: Name, offset: u64, bytes: &[u8]) {
     let mut write = Write { offset, bytes: bytes.to_vec(), done: 0, sync: true };
     disk::write_all(disk, file, name, &mut write).expect("it is written");
 }
@@ -297,7 +297,7 @@ fn a_damaged_key_file_is_no_wrong_key() {
 }
 
 /// What rotates keys, between changes.
-fn rotations(store: &Store<Disk>) -> Result<()> {
+fn rotations(store: &Store) -> Result<()> {
     let space = store.keyspace("default")?;
     let set = |name: &str| space.apply(Op::Set { key: name.as_bytes(), value: &[1; 200] }).map(drop);
     set("a")?;

@@ -4,9 +4,7 @@
 use super::crash::crash_everywhere;
 use super::damage::flipped_bits_of;
 use super::faults::{FAILURES, failing_io_of};
-use super::world::{
-    self, Disk, beginning, expiring, follow, ingest_steps, options, options_of, seeds, steps,
-};
+use super::world::{self, beginning, expiring, follow, ingest_steps, options, options_of, seeds, steps};
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::Sealed;
@@ -29,11 +27,11 @@ type Map = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 struct World {
     disk: Simulated,
     options: Options,
-    store: Handle<Disk>,
+    store: Handle,
     space: Arc<Space>,
     map: Map,
     now_ms: u64,
-    snapshots: Vec<(Snapshot<Disk>, Map)>,
+    snapshots: Vec<(Snapshot, Map)>,
 }
 
 /// What a reader at a time sees.

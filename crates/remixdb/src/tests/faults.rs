@@ -1,6 +1,6 @@
 //! A failing disk: every I/O fails in turn, in every way, and the store must handle it.
 
-use super::world::{Content, Disk, Step, World, beginning, follow, options, options_of, seeds, steps};
+use super::world::{Content, Step, World, beginning, follow, options, options_of, seeds, steps};
 use crate::compact::plan::tables_most;
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
 use crate::room::refusal;
@@ -232,9 +232,8 @@ fn a_merge_without_space_becomes_a_table() {
         // How many more tables the fullest partition takes before some are merged.
         let left = || {
             let version = world.store.version();
-            let left = |tables: &[Arc<Table<Disk>>]| {
-                tables_most(tables[0].name().number) as isize - tables.len() as isize
-            };
+            let left =
+                |tables: &[Arc<Table>]| tables_most(tables[0].name().number) as isize - tables.len() as isize;
             version.partitions.values().flatten().map(|one| left(one.tables())).min()
         };
         let mut number = 0;

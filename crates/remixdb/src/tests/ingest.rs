@@ -3,7 +3,7 @@
 use super::crash::{alphabet, crash_everywhere};
 use super::faults::{FAILURES, failing_io_of, survives};
 use super::world::{
-    Content, Disk, Pairs, Step, World, beginning, follow, ingest_steps, options, options_of, seeds,
+    Content, Pairs, Step, World, beginning, follow, ingest_steps, options, options_of, seeds,
 };
 use crate::Store;
 use crate::core::Handle;
@@ -349,7 +349,7 @@ fn a_reader_beside_sees_an_ingest_before_what_follows() {
     }
     let read_only = Options { read_only: true, ..options.clone() };
     let beside = World::open(&disk, &read_only).expect("it opens").store;
-    let count = |handle: &Handle<Disk>| {
+    let count = |handle: &Handle| {
         let view = handle.view(&handle.keyspace("default").expect("it is there"));
         view.count(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded).expect("it counts")
     };

@@ -13,7 +13,7 @@ use super::world::{
 use super::{beside, conformance, resume};
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
-use crate::disk::{Disk, Kind, Name, Real, Sealed};
+use crate::disk::{Kind, Name, Real, Sealed};
 use forrest_base::random::Random;
 use forrest_engine::{
     Compression, Durability, ErrorKind, Filter, Op, Options, Pieces, Snapshot as _, Verdict, View as _,
@@ -153,12 +153,12 @@ fn sizes(memtable_bytes: usize) -> Options {
     Options { memtable_bytes, table_bytes: 1 << 20, ..with_large(|| options(Durability::Buffered)) }
 }
 
-fn set<D: Disk>(store: &Handle<D>, key: u32, value: &[u8]) {
+fn set(store: &Handle, key: u32, value: &[u8]) {
     let space = store.keyspace("default").expect("it is there");
     store.apply(&space, Op::Set { key: &key.to_be_bytes(), value }).expect("it is set");
 }
 
-fn get<D: Disk>(store: &Handle<D>, key: u32) -> forrest_engine::Result<Option<Vec<u8>>> {
+fn get(store: &Handle, key: u32) -> forrest_engine::Result<Option<Vec<u8>>> {
     let view = store.view(&store.keyspace("default")?);
     Ok(view.get(&key.to_be_bytes())?.map(|value| value.to_vec()))
 }
@@ -170,7 +170,7 @@ fn value(number: u64, len: usize) -> Vec<u8> {
 }
 
 /// The bytes of the logs that are kept, and those of all logs that are there.
-fn log_bytes<D: Disk>(store: &Handle<D>) -> u64 {
+fn log_bytes(store: &Handle) -> u64 {
     store.version().logs.values().map(|log| log.bytes).sum()
 }
 
@@ -448,7 +448,7 @@ pub(super) fn pieces_are_right() {
     (0..10).for_each(|key| set(&store, key, &value(key.into(), 500 + key as usize)));
     set(&store, 10, b"small");
     store.flush_all().unwrap();
-    let open = |store: &Handle<super::world::Disk>, key: u32| {
+    let open = |store: &Handle, key: u32| {
         let view = store.view(&store.keyspace("default").unwrap());
         view.pieces(&key.to_be_bytes()).unwrap()
     };
@@ -638,7 +638,7 @@ fn what_is_written() {
         let sizes = Options { memtable_bytes: sizes.memtable_bytes.max(4 * len), ..sizes };
         let disk = Real::open(&directory.path().join("store"), &sizes).expect("a new directory");
         let store = Handle::open_unattended(Sealed::plain(disk), &sizes).expect("a store");
-        let bytes = |store: &Handle<Sealed<Real>>| {
+        let bytes = |store: &Handle| {
             let metrics = store.metrics().expect("there are some");
             let written = metrics.log_writes.bytes + metrics.flushes.bytes + metrics.merges.bytes;
             (written as f64, metrics.change_bytes as f64)

@@ -1,6 +1,6 @@
 //! Logs in a directory of their own, on the real disk. Where the logs are must never be a way to lose them.
 
-use crate::disk::{self, Kind, Name, Real, Sealed, move_log};
+use crate::disk::{self, Kind, Name, Real, move_log};
 use crate::salvage::salvage;
 use crate::store::Store;
 use forrest_engine::{Error, ErrorKind, Keyspace as _, Op, Options, Pages, Result, Store as _, View as _};
@@ -31,15 +31,15 @@ fn options(logs: Option<&Path>) -> Options {
     }
 }
 
-fn open_with(at: &Path, options: &Options) -> Result<Store<Sealed<Real>>> {
+fn open_with(at: &Path, options: &Options) -> Result<Store> {
     Store::at(at, options)
 }
 
-fn open(at: &Path, logs: Option<&Path>) -> Result<Store<Sealed<Real>>> {
+fn open(at: &Path, logs: Option<&Path>) -> Result<Store> {
     open_with(at, &options(logs))
 }
 
-fn set(store: &Store<Sealed<Real>>, key: &str) {
+fn set(store: &Store, key: &str) {
     let op = Op::Set { key: key.as_bytes(), value: b"there" };
     store.keyspace("default").and_then(|space| space.apply(op)).expect("it is set");
 }
@@ -50,7 +50,7 @@ fn make(at: &Path, logs: Option<&Path>, key: &str) {
 }
 
 /// A store with one key in a table and one in the log, which has a directory of its own.
-fn in_both(at: &Path, logs: &Path) -> Store<Sealed<Real>> {
+fn in_both(at: &Path, logs: &Path) -> Store {
     let store = open(at, Some(logs)).expect("it opens");
     set(&store, "in a table");
     store.flush().expect("there is room");
@@ -58,7 +58,7 @@ fn in_both(at: &Path, logs: &Path) -> Store<Sealed<Real>> {
     store
 }
 
-fn has(store: &Store<Sealed<Real>>, key: &str) -> bool {
+fn has(store: &Store, key: &str) -> bool {
     let space = store.keyspace("default").expect("it is there");
     space.view().contains(key.as_bytes()).expect("it can be read")
 }

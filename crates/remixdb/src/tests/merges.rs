@@ -14,7 +14,7 @@ use super::world::{
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
-use crate::disk::{Disk, Kind, Real, Sealed};
+use crate::disk::{Kind, Real, Sealed};
 use crate::ingest::Ingest;
 use crate::operands;
 use crate::page;
@@ -29,7 +29,7 @@ use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
 
 /// The number of tables with operands, and of memtables.
-fn with_operands<D: Disk>(store: &Handle<D>) -> [usize; 2] {
+fn with_operands(store: &Handle) -> [usize; 2] {
     let version = store.version().clone();
     let tables = version.each().flat_map(|(_, partition)| partition.tables().to_vec());
     let has_some = |memtable: &&Arc<crate::memtable::Memtable>| {
@@ -177,7 +177,7 @@ impl MergeOperator for Pile {
     }
 }
 
-type Store = Handle<super::world::Disk>;
+type Store = Handle;
 
 /// A store with an operator, on which nothing becomes a table by itself.
 fn store(disk: &Simulated, operator: &str) -> (Store, Arc<Space>) {
@@ -334,7 +334,7 @@ fn snapshots_and_iterators_see_their_operands() {
     let disk = Simulated::new();
     let (store, space) = store(&disk, "append");
     let view = |store: &Store| forrest_engine::Snapshot::view(&store.snapshot().unwrap(), "default");
-    let value = |view: &crate::view::View<_>| view.get(b"k").unwrap().map(|value| value.to_vec());
+    let value = |view: &crate::view::View| view.get(b"k").unwrap().map(|value| value.to_vec());
     set(&store, &space, b"k", b"0");
     set(&store, &space, b"l", b"0");
     store.flush_all().unwrap();

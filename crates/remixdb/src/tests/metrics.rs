@@ -1,6 +1,6 @@
 //! What a store counts and reports: compared with the files on the simulated disk, and with what was done to it.
 
-use super::world::{Disk, options};
+use super::world::options;
 use crate::core::Handle;
 use crate::disk::simulated::{Failure, Fault, Simulated, Times};
 use crate::disk::{Kind, Name, Sealed};
@@ -41,7 +41,7 @@ impl Told {
     }
 }
 
-fn set(store: &Handle<Disk>, number: u32, value: &[u8]) -> forrest_engine::Result<()> {
+fn set(store: &Handle, number: u32, value: &[u8]) -> forrest_engine::Result<()> {
     let space = store.keyspace("default").expect("it is there");
     store.apply(&space, Op::Set { key: &number.to_be_bytes(), value }).map(drop)
 }
@@ -99,7 +99,7 @@ fn a_listener_is_told_in_order_and_may_use_the_store() {
     assert!(matches!(&events[1], Event::Ended { job: Job::Flush, error: None, bytes, .. } if *bytes > 0));
     drop(store);
     // It reads and changes the store that tells it.
-    let cell: Arc<Mutex<Option<Handle<Disk>>>> = Arc::default();
+    let cell: Arc<Mutex<Option<Handle>>> = Arc::default();
     let inside = cell.clone();
     let listener = Listener::new(move |_| {
         if let Some(store) = &*lock(&inside) {

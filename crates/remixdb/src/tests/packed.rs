@@ -2,7 +2,7 @@
 
 use super::crash::crash_everywhere;
 use super::faults::{FAILURES, failing_io_of};
-use super::world::{Disk, World, beginning, follow, options, options_of, packed_steps, salvaged_to, seeds};
+use super::world::{World, beginning, follow, options, options_of, packed_steps, salvaged_to, seeds};
 use crate::core::Handle;
 use crate::disk::simulated::{Fault, Simulated, Times};
 use crate::disk::{Kind, Name, Sealed};
@@ -114,12 +114,12 @@ fn any_io_may_fail() {
     failing_io_of(seeds(1, 1), |seed| packed_steps(seed, 8), &FAILURES, sized(7, 4));
 }
 
-fn set(store: &Handle<Disk>, keyspace: &str, key: &str, value: &[u8]) -> Result<()> {
+fn set(store: &Handle, keyspace: &str, key: &str, value: &[u8]) -> Result<()> {
     let space = store.keyspace(keyspace)?;
     store.apply(&space, Op::Set { key: key.as_bytes(), value }).map(drop)
 }
 
-fn one_table(store: &Handle<Disk>, keyspace: &str) {
+fn one_table(store: &Handle, keyspace: &str) {
     set(store, keyspace, "k", &[1; 20_000]).unwrap();
     store.flush_all().unwrap();
     store.compact().unwrap();

@@ -1,6 +1,6 @@
 //! Range deletes: what each reader sees of them, what they cost, and that the space comes back.
 
-use super::world::{Disk, options};
+use super::world::options;
 use crate::catalog::Space;
 use crate::compact::HIDDEN;
 use crate::core::Handle;
@@ -23,7 +23,7 @@ use std::thread;
 
 type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn open(disk: &Simulated, options: &Options) -> (Handle<Disk>, Arc<Space>) {
+fn open(disk: &Simulated, options: &Options) -> (Handle, Arc<Space>) {
     let store = Handle::open_unattended(Sealed::plain(disk.clone()), options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     (store, space)
@@ -42,7 +42,7 @@ fn delete(model: &mut Pairs, start: &[u8], end: Option<&[u8]>) {
 }
 
 /// A random change, made in the store and in the model.
-fn change(random: &mut Random, store: &Handle<Disk>, space: &Arc<Space>, model: &mut Pairs) {
+fn change(random: &mut Random, store: &Handle, space: &Arc<Space>, model: &mut Pairs) {
     let count = if random.below(3) == 0 { 1 + random.below(6) } else { 1 };
     let ops: Vec<Op> = (0..count)
         .map(|_| match random.below(8) {
@@ -80,7 +80,7 @@ fn change(random: &mut Random, store: &Handle<Disk>, space: &Arc<Space>, model: 
 }
 
 /// Each way to read gives what the model has.
-fn check(random: &mut Random, view: &View<Disk>, model: &Pairs, what: &str) {
+fn check(random: &mut Random, view: &View, model: &Pairs, what: &str) {
     for _ in 0..4 {
         let key = key(random);
         assert_eq!(
@@ -141,7 +141,7 @@ pub(super) fn snapshots(seeds: Range<u64>) {
         let mut random = Random(seed);
         let disk = Simulated::new();
         let (mut store, mut space) = open(&disk, &options(Durability::Memory));
-        let (mut model, mut snapshots): (Pairs, Vec<(Snapshot<Disk>, Pairs)>) = Default::default();
+        let (mut model, mut snapshots): (Pairs, Vec<(Snapshot, Pairs)>) = Default::default();
         for step in 0..60 {
             let what = format!("seed {seed}, step {step}");
             match random.below(16) {
@@ -290,7 +290,7 @@ fn nobody_misses_a_key_that_its_batch_sets_again() {
 }
 
 /// A store whose memtable holds everything, with this many keys in tables.
-fn with_keys(count: u32, options: &Options) -> (Simulated, Handle<Disk>, Arc<Space>) {
+fn with_keys(count: u32, options: &Options) -> (Simulated, Handle, Arc<Space>) {
     let disk = Simulated::new();
     let (store, space) = open(&disk, options);
     for number in 0..count {
@@ -385,7 +385,7 @@ fn many_ranges_stay_bounded() {
     let ops: Vec<_> = bounds.iter().map(delete).collect();
     let ops: Vec<_> = ops.iter().map(|op| (&space, op.borrowed())).collect();
     assert!(store.write(&ops, None).expect("it fits").is_applied());
-    let count = |store: &Handle<Disk>| store.view(&space).count(Bound::Unbounded, Bound::Unbounded);
+    let count = |store: &Handle| store.view(&space).count(Bound::Unbounded, Bound::Unbounded);
     assert_eq!(count(&store).expect("it reads"), u64::from(KEYS) / 2);
     drop(store);
     let (store, space) = open(&disk, &roomy);
@@ -397,7 +397,7 @@ fn many_ranges_stay_bounded() {
 }
 
 /// A store of several partitions, one of which has lost its table, and their lower bounds.
-fn with_lost(which: usize) -> (Handle<Disk>, Arc<Space>, Vec<Vec<u8>>) {
+fn with_lost(which: usize) -> (Handle, Arc<Space>, Vec<Vec<u8>>) {
     let options = Options { memtable_bytes: 64 << 10, table_bytes: 16 << 10, ..options(Durability::Memory) };
     let (disk, store, space) = with_keys(5_000, &options);
     store.compact().expect("there is room");
@@ -409,7 +409,7 @@ fn with_lost(which: usize) -> (Handle<Disk>, Arc<Space>, Vec<Vec<u8>>) {
     (store, space, lows)
 }
 
-fn all(store: &Handle<Disk>, space: &Arc<Space>) -> Result<u64, Error> {
+fn all(store: &Handle, space: &Arc<Space>) -> Result<u64, Error> {
     store.view(space).count(Bound::Unbounded, Bound::Unbounded)
 }
 

@@ -1,7 +1,7 @@
 //! Reads of keys alone, of many ranges at once, and of what a range has about: what they cost, what they return when
 //! reads fail, and how far the numbers are off.
 
-use super::world::{Disk, options};
+use super::world::options;
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::Sealed;
@@ -16,14 +16,14 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
 
-type View = crate::view::View<Disk>;
+type View = crate::view::View;
 /// The number of a range, a key and a value.
 type Shown = Vec<(usize, Vec<u8>, Vec<u8>)>;
 type Read<'a> = &'a dyn Fn(&View) -> Result<Shown>;
 
 const ALL: KeyBounds<'static> = (Bound::Unbounded, Bound::Unbounded);
 
-fn open(disk: &Simulated, options: &Options) -> (Handle<Disk>, Arc<Space>) {
+fn open(disk: &Simulated, options: &Options) -> (Handle, Arc<Space>) {
     let store = Handle::open_unattended(Sealed::plain(disk.clone()), options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     (store, space)
@@ -38,7 +38,7 @@ fn roomy() -> Options {
     }
 }
 
-fn set(store: &Handle<Disk>, space: &Arc<Space>, number: u32, value: &[u8]) {
+fn set(store: &Handle, space: &Arc<Space>, number: u32, value: &[u8]) {
     store.apply(space, Op::Set { key: &number.to_be_bytes(), value }).expect("it fits");
 }
 
@@ -322,13 +322,13 @@ fn it_is_off_by_what_is_dead_at_most() {
             }
         }
         let exact = |range: Range<u32>| model.range(range).count() as u64;
-        let in_memory = |store: &Handle<Disk>| -> u64 {
+        let in_memory = |store: &Handle| -> u64 {
             let version = store.version();
             version.memtables().map(|one| one.estimate(space.id, b"", None).0).sum()
         };
-        let dead = |store: &Handle<Disk>| -> u64 {
+        let dead = |store: &Handle| -> u64 {
             let version = store.version();
-            let entries = |(_, one): (u32, &Arc<crate::partition::Partition<Disk>>)| {
+            let entries = |(_, one): (u32, &Arc<crate::partition::Partition>)| {
                 one.tables().iter().map(|table| u64::from(table.entries())).sum::<u64>()
             };
             version.each().map(entries).sum::<u64>() + in_memory(store) - exact(0..300).min(changes)

@@ -1,6 +1,6 @@
 //! Snapshots beside writers: taking and dropping one waits for no writer's I/O, and each reads one state.
 
-use super::world::{Disk, options};
+use super::world::options;
 use crate::core::Handle;
 use crate::disk::Sealed;
 use crate::disk::simulated::Simulated;
@@ -36,7 +36,7 @@ fn a_snapshot_does_not_wait_for_the_holder_of_the_order_lock() {
 }
 
 /// Reads snapshots until `over`, each again and again.
-fn read(store: &Handle<Disk>, keys: &[[u8; 1]], over: &AtomicBool) -> Result<(), String> {
+fn read(store: &Handle, keys: &[[u8; 1]], over: &AtomicBool) -> Result<(), String> {
     let (mut last, mut taken) = ((0, 0), 0);
     while !over.load(Ordering::Relaxed) {
         let snapshot = store.snapshot().expect("there are snapshots");

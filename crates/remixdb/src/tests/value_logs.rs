@@ -5,7 +5,7 @@ use super::world::{Step, options, salvaged_to, seeds, with_large};
 use super::{crash, ingest};
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
-use crate::disk::{Disk, Kind, Name, Sealed};
+use crate::disk::{Kind, Name, Sealed};
 use crate::ingest::Ingest;
 use forrest_base::random::Random;
 use forrest_engine::{Compression, Durability, ErrorKind, Ingest as _, Op, Options, Result, View as _};
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
 use std::time::Duration;
 
-type Store = Handle<Sealed<Simulated>>;
+type Store = Handle;
 
 fn sizes(memtable_bytes: usize) -> Options {
     Options { memtable_bytes, table_bytes: 1 << 20, ..with_large(|| options(Durability::Buffered)) }
@@ -31,7 +31,7 @@ fn value(number: u64, len: usize) -> Vec<u8> {
 }
 
 /// An ingest that has these keys, each with a value of its own.
-fn begun(store: &Store, keys: Range<u32>, len: usize) -> Box<Ingest<Sealed<Simulated>>> {
+fn begun(store: &Store, keys: Range<u32>, len: usize) -> Box<Ingest> {
     let mut ingest = Box::new(Ingest::begin(store, &store.keyspace("default").unwrap()).expect("it begins"));
     for key in keys {
         ingest.put(&key.to_be_bytes(), &value(key.into(), len)).expect("it is put");
@@ -54,7 +54,7 @@ fn get(store: &Store, key: u32) -> Result<Option<Vec<u8>>> {
 }
 
 /// The logs that are kept for values.
-fn kept<D: Disk>(store: &Handle<D>) -> BTreeSet<u64> {
+fn kept(store: &Handle) -> BTreeSet<u64> {
     store.version().logs.keys().copied().collect()
 }
 

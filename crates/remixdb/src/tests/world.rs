@@ -326,11 +326,8 @@ const NOW_MS: u64 = 1000;
 /// A time to live that does not end in these tests.
 const LONG_LIFE: Duration = Duration::from_secs(1 << 40);
 
-/// The disk of stores, which may be encrypted. All of the engine is compiled for each type of disk, so tests have one.
-pub(super) type Disk = Sealed<Simulated>;
-
 /// The disk as the options say. Without a key nothing is looked for.
-pub(super) fn sealed(disk: &Simulated, options: &Options) -> Result<Disk> {
+pub(super) fn sealed(disk: &Simulated, options: &Options) -> Result<Sealed> {
     match options.encryption_key {
         None => Ok(Sealed::plain(disk.clone())),
         Some(_) => Sealed::open(disk.clone(), options),
@@ -338,7 +335,7 @@ pub(super) fn sealed(disk: &Simulated, options: &Options) -> Result<Disk> {
 }
 
 /// The same for any directory.
-pub(super) fn on(disk: &Simulated) -> Result<Disk> {
+pub(super) fn on(disk: &Simulated) -> Result<Sealed> {
     sealed(disk, &options(Durability::Sync))
 }
 
@@ -350,7 +347,7 @@ pub(super) fn salvaged_to(from: Simulated, to: &Simulated) -> Result<Salvaged> {
 
 /// A store in use.
 pub(super) struct World {
-    pub(super) store: Handle<Disk>,
+    pub(super) store: Handle,
 }
 
 impl World {

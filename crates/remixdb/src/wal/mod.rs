@@ -23,7 +23,7 @@ pub(crate) mod group;
 pub(crate) use format::{Change, Note};
 
 use crate::codec::Parts;
-use crate::disk::{self, Disk, Kind, Name, Write};
+use crate::disk::{self, Disk, Kind, Name, Sealed, SealedFile, Write};
 use crate::record;
 use forrest_base::lock;
 use forrest_engine::Durability;
@@ -55,8 +55,8 @@ const FIRST_MAX: u64 = 1 << 55;
 ///
 /// When a store is opened, the logs that were there are read, and nothing is written. The first change begins a new
 /// log ([`rotate`](Log::rotate)).
-pub(crate) struct Log<D: Disk> {
-    group: Group<Logs<D>>,
+pub(crate) struct Log {
+    group: Group<Logs>,
     /// Whether new logs have history.
     has_history: bool,
     /// Bytes that certainly find space in the file after what is queued. Changed under the store's order lock only. 0
@@ -74,30 +74,30 @@ pub(crate) struct Log<D: Disk> {
     /// Where the logs have ended that take no more records, and may be needed.
     ended: Mutex<BTreeMap<u64, u64>>,
     /// The file of the next log, if it was made ahead.
-    spare: Mutex<Option<LogFile<D>>>,
+    spare: Mutex<Option<LogFile>>,
     /// Held by the thread that makes it.
     preparing: Mutex<()>,
 }
 
-impl<D: Disk> Deref for Log<D> {
-    type Target = Group<Logs<D>>;
+impl Deref for Log {
+    type Target = Group<Logs>;
     #[inline]
-    fn deref(&self) -> &Group<Logs<D>> {
+    fn deref(&self) -> &Group<Logs> {
         &self.group
     }
 }
 
 /// The files of logs, for writing; and what was written.
-pub(crate) struct Logs<D: Disk> {
-    disk: Arc<D>,
+pub(crate) struct Logs {
+    disk: Arc<Sealed>,
     writes: AtomicU64,
     bytes: AtomicU64,
     syncs: AtomicU64,
     sync_nanos: AtomicU64,
 }
 
-impl<D: Disk> Logs<D> {
-    fn new(disk: &Arc<D>) -> Logs<D> {
+impl Logs {
+    fn new(disk: &Arc<Sealed>) -> Logs {
         let [writes, bytes, syncs, sync_nanos] = Default::default();
         Logs { disk: disk.clone(), writes, bytes, syncs, sync_nanos }
     }
@@ -116,21 +116,21 @@ impl<D: Disk> Logs<D> {
 }
 
 /// A log file.
-pub(crate) struct LogFile<D: Disk> {
+pub(crate) struct LogFile {
     name: Name,
-    file: Arc<D::File>,
+    file: Arc<SealedFile>,
     /// Bytes for which it had space when it was begun.
     reserved: u64,
 }
 
-impl<D: Disk> LogFile<D> {
+impl LogFile {
     pub(crate) fn number(&self) -> u64 {
         self.name.number
     }
 }
 
-impl<D: Disk> Device for Logs<D> {
-    type File = LogFile<D>;
+impl Device for Logs {
+    type File = LogFile;
     type Error = Error;
 
     #[inline]
@@ -138,7 +138,7 @@ impl<D: Disk> Device for Logs<D> {
         record::begin(record, offset, synced, self.disk.is_sealed());
     }
 
-    fn write(&self, log: &LogFile<D>, record: &mut Vec<u8>, offset: u64) -> Result<()> {
+    fn write(&self, log: &LogFile, record: &mut Vec<u8>, offset: u64) -> Result<()> {
         record::finish(record, log.name, offset, self.disk.cipher(&log.file));
         // ORDERING: sums that no other data depends on.
         self.writes.fetch_add(1, Ordering::Relaxed);
@@ -149,7 +149,7 @@ impl<D: Disk> Device for Logs<D> {
         written
     }
 
-    fn sync(&self, log: &LogFile<D>) -> Result<()> {
+    fn sync(&self, log: &LogFile) -> Result<()> {
         let begin = Instant::now();
         let synced = disk::sync(&*self.disk, &log.file, log.name);
         // ORDERING: sums that no other data depends on.
@@ -179,26 +179,21 @@ pub(crate) struct End {
 }
 
 /// A log file without a header, in which there is space for the first records.
-fn create_file<D: Disk>(disk: &D, number: u64) -> Result<LogFile<D>> {
+fn create_file(disk: &Sealed, number: u64) -> Result<LogFile> {
     let name = Name::log(number);
     let file = disk::create_reserved(disk, name, RESERVED_FIRST)?;
     Ok(LogFile { name, file: Arc::new(file), reserved: RESERVED_FIRST })
 }
 
 /// Makes a log file ready for records: its header and its name are durable.
-fn begin<D: Disk>(disk: &D, log: &LogFile<D>, head: Head) -> Result<()> {
+fn begin(disk: &Sealed, log: &LogFile, head: Head) -> Result<()> {
     // DURABILITY: no record follows a header that may be lost, or goes to a file whose name may be lost.
     write_header(disk, log, head, true)?;
     disk::sync_directory(disk, Kind::Log)
 }
 
 /// Writes the header of a log.
-fn write_header<D: Disk>(
-    disk: &D,
-    LogFile { name, file, .. }: &LogFile<D>,
-    head: Head,
-    sync: bool,
-) -> Result<()> {
+fn write_header(disk: &Sealed, LogFile { name, file, .. }: &LogFile, head: Head, sync: bool) -> Result<()> {
     let Head { before, synced, first, is_first, has_history, .. } = head;
     let version = if has_history { record::LOG_WITH_HISTORY } else { record::LOG };
     let last = synced << 1 | u64::from(is_first);
@@ -208,11 +203,11 @@ fn write_header<D: Disk>(
     disk::write_all(disk, file, *name, &mut write)
 }
 
-impl<D: Disk> Log<D> {
+impl Log {
     /// A new log file. All logs before it are synced.
-    pub(crate) fn create(disk: &Arc<D>, number: u64, head: Head) -> Result<Log<D>> {
-        let log = create_file(&**disk, number)?;
-        begin(&**disk, &log, head)?;
+    pub(crate) fn create(disk: &Arc<Sealed>, number: u64, head: Head) -> Result<Log> {
+        let log = create_file(disk, number)?;
+        begin(disk, &log, head)?;
         let logs = Logs::new(disk);
         let group = Group::new(logs, log, record::HEADER as u64, head.first - 1, QUEUE_BYTES);
         Ok(Log {
@@ -231,13 +226,13 @@ impl<D: Disk> Log<D> {
 
     /// A log of `bytes` bytes that is going to be read, after a manifest, with the end of its last record.
     pub(crate) fn reading(
-        disk: &Arc<D>,
+        disk: &Arc<Sealed>,
         (manifest, end): (Name, u64),
         number: u64,
-        file: Arc<D::File>,
+        file: Arc<SealedFile>,
         bytes: u64,
         has_history: bool,
-    ) -> Log<D> {
+    ) -> Log {
         let log = LogFile { name: Name::log(number), file, reserved: 0 };
         Log {
             group: Group::resuming(Logs::new(disk), log, bytes, QUEUE_BYTES),
@@ -254,7 +249,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// The next log of `bytes` bytes, which is going to be read.
-    pub(crate) fn read_next(&self, number: u64, file: Arc<D::File>, bytes: u64) {
+    pub(crate) fn read_next(&self, number: u64, file: Arc<SealedFile>, bytes: u64) {
         self.group.resume(LogFile { name: Name::log(number), file, reserved: 0 }, bytes);
         lock(&self.unproven).push((Name::log(number), 0..u64::MAX));
         self.is_settled.store(false, Ordering::Relaxed);
@@ -455,7 +450,7 @@ impl<D: Disk> Log<D> {
     ///
     /// # Errors
     /// `Io`, `OutOfSpace`.
-    pub(crate) fn begin_after_failure(&self, number: u64) -> Result<LogFile<D>> {
+    pub(crate) fn begin_after_failure(&self, number: u64) -> Result<LogFile> {
         let disk = &*self.device().disk;
         let first = self.last() + 1;
         let head = self.group.beyond(|log, offset, synced| Head {
@@ -473,7 +468,7 @@ impl<D: Disk> Log<D> {
 
     /// Goes on in this file after a failure. The manifest begins with it, and has everything that was queued. The
     /// caller holds the store's order lock.
-    pub(crate) fn restart(&self, log: LogFile<D>) {
+    pub(crate) fn restart(&self, log: LogFile) {
         self.group.restart(log, record::HEADER as u64);
         self.room.store(ROOM_FIRST, Ordering::Relaxed);
     }
@@ -671,7 +666,7 @@ impl Head {
 ///
 /// # Errors
 /// `Corrupt`, `Io`; `Unsupported` for a log of another version.
-pub(crate) fn head<D: Disk>(disk: &D, file: &D::File, number: u64) -> Result<Option<Head>> {
+pub(crate) fn head(disk: &Sealed, file: &SealedFile, number: u64) -> Result<Option<Head>> {
     let name = Name::log(number);
     let Some((version, [before, offset, first, last])) = record::version_of(disk, file, name)? else {
         return record::unused(disk, file, name).map(|()| None);
@@ -704,9 +699,9 @@ pub(crate) struct Replayed {
 ///
 /// # Errors
 /// `Corrupt` if something that had been synced is missing or wrong; `Io`; and the error of `see`.
-pub(crate) fn replay<D: Disk>(
-    disk: &D,
-    file: &D::File,
+pub(crate) fn replay(
+    disk: &Sealed,
+    file: &SealedFile,
     number: u64,
     from: Option<(u64, u64)>,
     mut see: impl FnMut(u64, Change<'_>) -> Result<()>,
@@ -718,9 +713,9 @@ pub(crate) fn replay<D: Disk>(
 ///
 /// # Errors
 /// As [`replay`].
-pub(crate) fn replay_placed<D: Disk>(
-    disk: &D,
-    file: &D::File,
+pub(crate) fn replay_placed(
+    disk: &Sealed,
+    file: &SealedFile,
     number: u64,
     from: Option<(u64, u64)>,
     mut see: impl FnMut(u64, Change<'_>, u64) -> Result<()>,
@@ -763,7 +758,7 @@ mod tests {
             [(0, false), (1, true), (FIRST_MAX, true), (FIRST_MAX + 1, false), (u64::MAX, false)]
         {
             let bytes = record::header(name, record::LOG, [0, 0, first, 1], None).to_vec();
-            let disk = Simulated::from_files([(name, bytes)]);
+            let disk = Sealed::plain(Simulated::from_files([(name, bytes)]));
             let file = disk::open(&disk, name).expect("it is there");
             assert_eq!(head(&disk, &file, 7).is_ok(), is_taken, "{first}");
         }

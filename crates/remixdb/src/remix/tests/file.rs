@@ -2,77 +2,21 @@
 
 use super::reads::check;
 use super::*;
-use crate::disk::{Disk, Kind, Name, Write};
+use crate::disk::{Kind, Name, Sealed};
 use crate::page::{self, BYTES, PAYLOAD};
 use crate::rate::Counted;
 use forrest_engine::ErrorKind;
-use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const NAME: Name = Name { kind: Kind::Remix, number: 12 };
 
-type Bytes = Arc<Mutex<Vec<u8>>>;
-
-/// Files in memory. Reads and writes are as short as they may be.
-#[derive(Default)]
-struct Memory(Mutex<BTreeMap<Name, Bytes>>);
-
-impl Memory {
-    fn with(bytes: Vec<u8>) -> Memory {
-        Memory(Mutex::new(BTreeMap::from([(NAME, Arc::new(Mutex::new(bytes)))])))
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        self.0.lock().unwrap()[&NAME].lock().unwrap().clone()
-    }
+/// A disk whose only file is this.
+fn with(bytes: Vec<u8>) -> Arc<Sealed> {
+    Sealed::in_memory(Some((NAME, bytes)))
 }
 
-impl Disk for Memory {
-    type File = Bytes;
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        Ok(self.0.lock().unwrap().keys().map(Name::to_string).collect())
-    }
-
-    fn create(&self, name: Name) -> io::Result<Bytes> {
-        let file = Bytes::default();
-        match self.0.lock().unwrap().insert(name, file.clone()) {
-            None => Ok(file),
-            Some(_) => Err(io::ErrorKind::AlreadyExists.into()),
-        }
-    }
-
-    fn open(&self, name: Name) -> io::Result<Bytes> {
-        self.0.lock().unwrap().get(&name).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-
-    fn unlink(&self, name: Name) -> io::Result<()> {
-        self.0.lock().unwrap().remove(&name).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-
-    fn sync_directory(&self, _: Kind) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn len(&self, file: &Bytes) -> io::Result<u64> {
-        Ok(file.lock().unwrap().len() as u64)
-    }
-
-    fn read_at(&self, file: &Bytes, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let file = file.lock().unwrap();
-        let rest = file.get(offset as usize..).unwrap_or_default();
-        let count = buffer.len().min(rest.len()).min(100_000);
-        buffer[..count].copy_from_slice(&rest[..count]);
-        Ok(count)
-    }
-
-    fn submit(&self, file: &Bytes, write: &mut Write) -> io::Result<usize> {
-        let mut file = file.lock().unwrap();
-        let count = (write.bytes.len() - write.done).min(150_000);
-        assert_eq!(file.len() as u64, write.offset + write.done as u64, "a file grows at its end");
-        file.extend_from_slice(&write.bytes[write.done..write.done + count]);
-        Ok(count)
-    }
+fn bytes_of(disk: &Sealed) -> Vec<u8> {
+    disk.memory().bytes(NAME).lock().unwrap().clone()
 }
 
 fn tables(remix: &Remix) -> Vec<(u64, u32)> {
@@ -80,12 +24,12 @@ fn tables(remix: &Remix) -> Vec<(u64, u32)> {
 }
 
 fn written(remix: &Remix) -> Vec<u8> {
-    let disk = Memory::default();
+    let disk = Sealed::in_memory(None);
     let spent = Counted::default();
     let len = remix.write_at_rate(&disk, NAME, &tables(remix), &spent).unwrap();
     assert_eq!(spent.bytes(), len, "every byte counts towards the rate");
-    assert_eq!(len, disk.bytes().len() as u64);
-    disk.bytes()
+    assert_eq!(len, bytes_of(&disk).len() as u64);
+    bytes_of(&disk)
 }
 
 /// Runs 0 and 1 of the example at the head of `format.rs`.
@@ -134,12 +78,12 @@ fn the_example_of_the_format_is_what_is_written_and_read() {
         golden.resize(BYTES, 0);
         page::seal(&mut golden, NAME, 0);
         let remix = world.build(true);
-        let disk = Memory::default();
+        let disk = Sealed::in_memory(None);
         assert_eq!(remix.write(&disk, NAME, &[(7, 32), (9, 2)]).unwrap(), BYTES as u64);
-        let bytes = disk.bytes();
+        let bytes = bytes_of(&disk);
         assert_eq!(bytes[..end], golden[..end]);
         assert!(bytes[end..PAYLOAD].iter().all(|&byte| byte == 0));
-        let read = Remix::read(&Memory::with(golden), NAME, &[(7, 32), (9, 2)]).unwrap();
+        let read = Remix::read(&with(golden), NAME, &[(7, 32), (9, 2)]).unwrap();
         assert_eq!(read, remix);
         check(&world, &read, "the example");
     }
@@ -151,7 +95,7 @@ fn what_is_written_is_read() {
         let world = World::random(seed);
         for tags in [false, true] {
             let remix = world.build(tags);
-            let read = Remix::read(&Memory::with(written(&remix)), NAME, &tables(&remix)).unwrap();
+            let read = Remix::read(&with(written(&remix)), NAME, &tables(&remix)).unwrap();
             assert_eq!(read, remix, "seed {seed}");
         }
     }
@@ -164,13 +108,13 @@ fn what_is_larger_than_a_write_is_written_and_read() {
     let remix = world.build(true);
     let bytes = written(&remix);
     assert!(bytes.len() > 64 * BYTES, "{} bytes", bytes.len());
-    assert_eq!(Remix::read(&Memory::with(bytes), NAME, &tables(&remix)).unwrap(), remix);
+    assert_eq!(Remix::read(&with(bytes), NAME, &tables(&remix)).unwrap(), remix);
 }
 
 #[test]
 fn a_file_is_never_written_over() {
     let remix = example().build(true);
-    let disk = Memory::with(vec![1, 2, 3]);
+    let disk = with(vec![1, 2, 3]);
     assert_eq!(remix.write(&disk, NAME, &tables(&remix)).unwrap_err().kind(), ErrorKind::Io);
 }
 
@@ -186,8 +130,8 @@ fn every_byte_that_changes_is_reported() {
     let remix = large();
     let bytes = written(&remix);
     assert!(bytes.len() >= 3 * BYTES);
-    let disk = Memory::with(bytes.clone());
-    let file = disk.open(NAME).unwrap();
+    let disk = with(bytes.clone());
+    let file = disk.memory().bytes(NAME);
     for (at, &byte) in bytes.iter().enumerate() {
         file.lock().unwrap()[at] ^= 1 << (at % 8);
         let error = Remix::read(&disk, NAME, &tables(&remix)).expect_err("a changed byte");
@@ -204,19 +148,19 @@ fn every_length_but_the_right_one_is_reported() {
     let lengths =
         (0..bytes.len()).step_by(97).chain([BYTES - 1, BYTES, bytes.len() - BYTES, bytes.len() - 1]);
     for len in lengths {
-        let error = Remix::read(&Memory::with(bytes[..len].to_vec()), NAME, &tables(&remix)).unwrap_err();
+        let error = Remix::read(&with(bytes[..len].to_vec()), NAME, &tables(&remix)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{len} bytes: {error}");
     }
     for more in [1, BYTES] {
         let longer = [&bytes[..], &vec![0; more]].concat();
-        let error = Remix::read(&Memory::with(longer), NAME, &tables(&remix)).unwrap_err();
+        let error = Remix::read(&with(longer), NAME, &tables(&remix)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{more} bytes more: {error}");
     }
     // Pages of the file itself, but not in their places.
     let swapped =
         [&bytes[..BYTES], &bytes[2 * BYTES..3 * BYTES], &bytes[BYTES..2 * BYTES], &bytes[3 * BYTES..]]
             .concat();
-    assert!(Remix::read(&Memory::with(swapped), NAME, &tables(&remix)).is_err());
+    assert!(Remix::read(&with(swapped), NAME, &tables(&remix)).is_err());
 }
 
 /// With valid checksums any content can be forged, but it causes no panic and no endless walk.
@@ -230,10 +174,10 @@ fn a_change_under_a_good_checksum_is_reported_or_harmless() {
 fn changed_under_good_checksums(world: &World, prefix: usize) {
     let remix = world.build(true);
     let tables = [(7, 32), (9, 2)];
-    let disk = Memory::default();
+    let disk = Sealed::in_memory(None);
     remix.write(&disk, NAME, &tables).unwrap();
-    let bytes = disk.bytes();
-    let file = disk.open(NAME).unwrap();
+    let bytes = bytes_of(&disk);
+    let file = disk.memory().bytes(NAME);
     let mut harmless = Vec::new();
     for at in 0..PAYLOAD {
         for change in [1, 2, 0x20, 0x40, 0x80, 0xFF] {
@@ -271,7 +215,7 @@ fn changed_under_good_checksums(world: &World, prefix: usize) {
 fn a_remix_of_other_tables_is_refused() {
     let remix = example().build(true);
     let right = tables(&remix);
-    let disk = Memory::with(written(&remix));
+    let disk = with(written(&remix));
     for newer in [&[][..], &[(3, 1)]] {
         assert_eq!(Remix::read(&disk, NAME, &[&right[..], newer].concat()).unwrap(), remix);
     }
@@ -289,7 +233,7 @@ fn a_remix_of_other_tables_is_refused() {
 fn opened(bytes: Vec<u8>, tables: &[(u64, u32)], pages: usize) -> Result<Remix> {
     let (size, numa) = (forrest_engine::Pages::Plain, forrest_engine::Numa::Local);
     let cache = Arc::new(crate::cache::Cache::new(pages * BYTES, size, numa));
-    Remix::open(&Arc::new(Memory::with(bytes)), NAME, tables, &cache)
+    Remix::open(&with(bytes), NAME, tables, &cache)
 }
 
 #[test]
@@ -361,13 +305,13 @@ fn a_cursor_that_met_an_error_goes_on_from_there() {
     let world = numbered();
     let remix = world.build(true);
     let tables = tables(&remix);
-    let disk = Arc::new(Memory::with(written(&remix)));
+    let disk = with(written(&remix));
     let (size, numa) = (forrest_engine::Pages::Plain, forrest_engine::Numa::Local);
     let cache = Arc::new(crate::cache::Cache::new(0, size, numa));
     let file = Remix::open(&disk, NAME, &tables, &cache).unwrap();
-    let (whole, expected) = (disk.bytes(), world.visible(Show::Live));
+    let (whole, expected) = (bytes_of(&disk), world.visible(Show::Live));
     let damaged = vec![0; whole.len()];
-    let set = |bytes: &Vec<u8>| *disk.open(NAME).unwrap().lock().unwrap() = bytes.clone();
+    let set = |bytes: &Vec<u8>| *disk.memory().bytes(NAME).lock().unwrap() = bytes.clone();
     let mut cursor = world.cursor(&file, Show::Live);
     assert!(cursor.first().unwrap());
     let mut errors = 0;

@@ -16,12 +16,12 @@ fn some_map() -> Map {
     keys.collect()
 }
 
-fn opened(bytes: Vec<u8>) -> Result<Table<Memory>> {
-    open(&Memory::of(NAME, bytes), 1 << 20)
+fn opened(bytes: Vec<u8>) -> Result<Table> {
+    open(&Sealed::in_memory(Some((NAME, bytes))), 1 << 20)
 }
 
 /// Reads are right, or one of them fails.
-fn read_all(table: &Table<Memory>, map: &Map) -> Result<()> {
+fn read_all(table: &Table, map: &Map) -> Result<()> {
     let mut cursor = TableCursor::new(table);
     for (ordinal, (key, value)) in (0..).zip(map).step_by(13) {
         let mut found = Vec::new();
@@ -133,7 +133,7 @@ fn refuse_moved_pages(file: &[u8]) {
 
 #[test]
 fn a_table_under_another_name_is_reported() {
-    let disk = Memory::of(Name::table(8), file_of(&some_map(), false));
+    let disk = Sealed::in_memory(Some((Name::table(8), file_of(&some_map(), false))));
     let cache = Arc::new(Cache::new(1 << 20, Default::default(), Default::default()));
     assert_eq!(Table::open(disk.clone(), Name::table(8), &cache).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(Table::open(disk, NAME, &cache).unwrap_err().kind(), ErrorKind::Io, "there is none");
@@ -250,7 +250,7 @@ fn packed_nonsense_is_survived() {
 }
 
 /// Reads without looking at what comes.
-fn read_some(table: &Table<Memory>, map: &Map) {
+fn read_some(table: &Table, map: &Map) {
     let (mut cursor, mut out) = (TableCursor::new(table), Vec::new());
     for ordinal in (0..table.entries().min(200)).step_by(9) {
         let _ = cursor.key_into(ordinal, &mut out);
@@ -305,7 +305,7 @@ fn nonsense_is_survived() {
 /// The first value of a table may be wrapped, and have no bytes: no place of its own shows that.
 #[test]
 fn a_wrapped_value_without_a_header_is_damage() {
-    let disk = Arc::new(Memory::default());
+    let disk = Sealed::in_memory(None);
     let mut builder = Builder::new(&*disk, NAME).unwrap();
     builder.add(b"a", TableEntry::Wrapped(b"")).unwrap();
     builder.add(b"b", TableEntry::Value(b"")).unwrap();
@@ -319,15 +319,15 @@ fn a_wrapped_value_without_a_header_is_damage() {
 
 /// A table whose wrapped values are of these kinds, beside a value and a tombstone.
 fn wrapped_file_of(wrapped: &[Vec<u8>], method: Compression) -> Vec<u8> {
-    let disk = Memory::default();
-    let mut builder = Builder::new(&disk, NAME).unwrap().packed(method).unwrap();
+    let disk = Sealed::in_memory(None);
+    let mut builder = Builder::new(&*disk, NAME).unwrap().packed(method).unwrap();
     builder.add(b"a", TableEntry::Value(&[7; 5000])).unwrap();
     for (at, bytes) in (0_u8..).zip(wrapped) {
         builder.add(&[b'b', at], TableEntry::Wrapped(bytes)).unwrap();
     }
     builder.add(b"c", TableEntry::Tombstone).unwrap();
     builder.finish().unwrap();
-    disk.bytes(NAME).lock().unwrap().clone()
+    disk.memory().bytes(NAME).lock().unwrap().clone()
 }
 
 fn expiring(expires_ms: u64) -> Vec<u8> {

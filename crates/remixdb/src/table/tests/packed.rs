@@ -32,7 +32,7 @@ fn text_takes_less_and_noise_no_more() {
     let mut random = Random(8);
     let noise: Map = (0..4_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(random.bytes(200)))).collect();
     for method in methods() {
-        let disk = Arc::new(Memory::default());
+        let disk = Sealed::in_memory(None);
         build_packed(&disk, &noise, true, method);
         let table = open(&disk, 1 << 20).unwrap();
         assert!(table.file_bytes() <= table.plain_bytes() + 2 * 4096, "{table:?}");
@@ -40,9 +40,9 @@ fn text_takes_less_and_noise_no_more() {
         // A page of noise is read alone.
         table.index().unwrap();
         table.tags().unwrap();
-        disk.read.lock().unwrap().clear();
+        disk.memory().read.lock().unwrap().clear();
         TableCursor::new(&table).value(2_000).unwrap();
-        assert!(disk.read.lock().unwrap().len() <= 4, "{:?}", disk.read);
+        assert!(disk.memory().read.lock().unwrap().len() <= 4, "{:?}", disk.memory().read);
         assert!(table.memory_bytes() > bytes, "the map counts");
     }
 }
@@ -60,19 +60,19 @@ fn one_page_is_not_packed() {
 #[test]
 fn a_walk_unpacks_each_chunk_once() {
     let map: Map = (0..20_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
-    let disk = Arc::new(Memory::default());
+    let disk = Sealed::in_memory(None);
     build_packed(&disk, &map, false, Compression::Lz4);
     for forward in [true, false] {
         let table = open(&disk, 1 << 24).unwrap();
         table.index().unwrap();
-        disk.read.lock().unwrap().clear();
+        disk.memory().read.lock().unwrap().clear();
         let mut cursor = TableCursor::walking(&table);
         let step = |at: u32| if forward { at } else { table.entries() - 1 - at };
         (0..table.entries()).map(step).for_each(|ordinal| {
             cursor.key_at(ordinal).unwrap();
             cursor.value_with(ordinal, <[u8]>::len).unwrap();
         });
-        let reads = disk.read.lock().unwrap().len() as u64;
+        let reads = disk.memory().read.lock().unwrap().len() as u64;
         let chunks = table.footer.packing.unwrap().chunks(table.footer.pages);
         assert!(reads <= chunks + 2, "{reads} reads of {chunks} chunks, forward: {forward}");
         assert!(table.cache().stats().misses <= chunks + 2);
@@ -89,15 +89,15 @@ fn a_walk_unpacks_each_chunk_once() {
 #[test]
 fn a_long_value_unpacks_each_chunk_once() {
     let map: Map = (0..20_u8).map(|i| (vec![i], Some(vec![i; 30_000]))).collect();
-    let disk = Arc::new(Memory::default());
+    let disk = Sealed::in_memory(None);
     build_packed(&disk, &map, false, Compression::Lz4);
     let table = open(&disk, 1 << 24).unwrap();
     table.index().unwrap();
     let mut cursor = TableCursor::new(&table);
     cursor.value(0).unwrap();
-    disk.read.lock().unwrap().clear();
+    disk.memory().read.lock().unwrap().clear();
     assert_eq!(cursor.value(9).unwrap(), vec![9; 30_000]);
-    let reads = disk.read.lock().unwrap().len();
+    let reads = disk.memory().read.lock().unwrap().len();
     assert!(reads <= 5, "{reads} reads of 8 pages");
 }
 
@@ -106,14 +106,14 @@ fn a_long_value_unpacks_each_chunk_once() {
 #[test]
 fn a_damaged_page_of_the_map_loses_its_chunks_only() {
     let map: Map = (0..60_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![i as u8; 400]))).collect();
-    let disk = Arc::new(Memory::default());
+    let disk = Sealed::in_memory(None);
     build_packed(&disk, &map, false, Compression::Lz4);
     let packing = open(&disk, 1 << 20).unwrap().footer.packing.expect("it is packed");
     let place = pack::Map::place(&packing, open(&disk, 1 << 20).unwrap().footer.pages);
     assert!(place.end - place.start >= 3, "the map has several pages");
     for page in place.clone() {
         let flipped = page as usize * page::BYTES + 100;
-        disk.bytes(NAME).lock().unwrap()[flipped] ^= 1;
+        disk.memory().bytes(NAME).lock().unwrap()[flipped] ^= 1;
         let table = open(&disk, 1 << 20).unwrap();
         table.verify().expect_err("it is damaged");
         let mut cursor = TableCursor::new(&table);
@@ -128,7 +128,7 @@ fn a_damaged_page_of_the_map_loses_its_chunks_only() {
         );
         let error = lost.into_iter().find_map(Result::err);
         assert!(error.is_none_or(|error| error.kind() == ErrorKind::Corrupt));
-        disk.bytes(NAME).lock().unwrap()[flipped] ^= 1;
+        disk.memory().bytes(NAME).lock().unwrap()[flipped] ^= 1;
     }
     open(&disk, 1 << 20).unwrap().verify().expect("it is whole again");
 }
@@ -136,11 +136,11 @@ fn a_damaged_page_of_the_map_loses_its_chunks_only() {
 #[test]
 fn what_will_be_read_is_announced() {
     let map = mixed_map(20_000);
-    let disk = Arc::new(Memory::default());
+    let disk = Sealed::in_memory(None);
     build_packed(&disk, &map, false, Compression::Lz4);
     let table = open(&disk, 1 << 24).unwrap();
     table.index().unwrap();
-    for calls in [&disk.said, &disk.read] {
+    for calls in [&disk.memory().announced, &disk.memory().read] {
         calls.lock().unwrap().clear();
     }
     let mut cursor = TableCursor::walking_alone(&table);
@@ -148,7 +148,7 @@ fn what_will_be_read_is_announced() {
         cursor.key_at(ordinal).unwrap();
         cursor.value_with(ordinal, <[u8]>::len).unwrap();
     }
-    let (said, read) = (disk.said.lock().unwrap(), disk.read.lock().unwrap());
+    let (said, read) = (disk.memory().announced.lock().unwrap(), disk.memory().read.lock().unwrap());
     let silent = read.iter().filter(|&offset| !said.contains(&(offset / 4096 * 4096))).count();
     assert!(read.len() > 200 && silent <= 3, "{silent} of {} reads", read.len());
     assert!(said.iter().all(|offset| *offset < table.file_bytes()), "beyond the end");
@@ -164,7 +164,7 @@ fn the_format_of_chunks() {
     }
     let (four, two) = (include_bytes!("packed.table"), include_bytes!("packed-2.table"));
     for (kept, pages) in [(&four[..], 4), (two, 2)] {
-        let table = open(&Memory::of(NAME, kept.to_vec()), 1 << 20).unwrap();
+        let table = open(&Sealed::in_memory(Some((NAME, kept.to_vec()))), 1 << 20).unwrap();
         assert_eq!(table.footer.packing.unwrap().chunk, pages);
         table.verify().unwrap();
         let mut cursor = TableCursor::new(&table);
