@@ -7,6 +7,7 @@ use crate::options::{Options, Sync, Tls};
 use crate::server;
 use forrest::Db;
 use rustix::fs::Mode;
+use rustix::net::sockopt;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 use std::future::Future;
 use std::io;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -30,6 +31,8 @@ const TICK: Duration = Duration::from_millis(100);
 const TICKS_PER_SYNC: u32 = 10;
 /// How long the server waits if the system has no descriptor for a connection.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Silence after which the system asks whether the peer is still there.
+const SILENCE: Duration = Duration::from_secs(300);
 /// How long a connection that is refused may take to see why.
 const REFUSAL: Duration = Duration::from_millis(500);
 
@@ -220,6 +223,7 @@ async fn accept_all(listener: TcpListener, hub: Rc<Hub>, tls: Acceptor) {
             Ok((stream, peer)) => {
                 // A reply is one write, which is not to wait for another one.
                 let _ = stream.set_nodelay(true);
+                let _ = keep_alive(&stream);
                 match &tls {
                     #[cfg(feature = "tls")]
                     Some(tls) => {
@@ -244,6 +248,16 @@ async fn accept_all(listener: TcpListener, hub: Rc<Hub>, tls: Acceptor) {
             Err(_) => sleep(PAUSE).await,
         }
     }
+}
+
+/// A peer that vanished without a word is noticed, also while its client waits for a key: the system asks it after this
+/// silence, and ends the connection if three questions get no reply.
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, SILENCE)?;
+    sockopt::set_tcp_keepintvl(stream, SILENCE / 3)?;
+    sockopt::set_tcp_keepcnt(stream, 3)?;
+    Ok(())
 }
 
 async fn accept_unix(listener: UnixListener, hub: Rc<Hub>) {

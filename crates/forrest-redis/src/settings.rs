@@ -33,6 +33,7 @@ const WITHOUT_EFFECT: [(&str, &str); 17] = [
 const VALUE_BYTES_MAX: usize = 4096;
 
 /// See the module.
+#[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) databases: usize,
     pub(crate) password: Option<Vec<u8>>,

@@ -8,6 +8,7 @@
 //! Memory is that of one table and one record of values that are being written, and of the open tables.
 
 use crate::catalog::Space;
+use crate::compact::Ingested;
 use crate::core::Handle;
 use crate::disk::{self, Name, Sealed};
 use crate::gauge::Share;
@@ -19,7 +20,8 @@ use crate::values::Logs;
 use crate::wrapped::{HEADER_MOST, Pointer, Wrapped};
 use crate::write::check_value;
 use forrest_base::lock;
-use forrest_engine::{Compression, Error, Expires, Op, Result, merge};
+use forrest_engine::merge::{self, SharedOperator};
+use forrest_engine::{Compression, Error, Expires, Op, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -39,6 +41,8 @@ pub(crate) struct Ingest {
     pairs: u64,
     /// The last key.
     last: Vec<u8>,
+    /// The merge operator that the keyspace had at the beginning. It checks the values.
+    operator: Option<SharedOperator>,
     has_failed: bool,
 }
 
@@ -68,6 +72,7 @@ impl Ingest {
             files: Vec::new(),
             pairs: 0,
             last: Vec::new(),
+            operator: space.operator().cloned(),
             has_failed: false,
         })
     }
@@ -210,7 +215,7 @@ impl forrest_engine::Ingest for Ingest {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check()?;
         check_value(&Op::Set { key, value })?;
-        if let Some(operator) = self.space.operator() {
+        if let Some(operator) = &self.operator {
             merge::check_stored(&**operator, value)?;
         }
         if self.pairs > 0 && *key <= *self.last {
@@ -228,8 +233,10 @@ impl forrest_engine::Ingest for Ingest {
         self.check()?;
         let completed = self.complete().and_then(|()| self.complete_log());
         self.note(completed)?;
-        let (mut is_named, logs) = (false, self.logs.clone());
-        let added = self.store.add_tables(&self.space, &self.tables, logs, &mut is_named);
+        let mut is_named = false;
+        let ingested =
+            Ingested { tables: &self.tables, logs: self.logs.clone(), operator: self.operator.as_ref() };
+        let added = self.store.add_tables(&self.space, ingested, &mut is_named);
         if is_named {
             self.forget();
         }

@@ -32,11 +32,14 @@ fn set_settings(context: &mut Context, pairs: &[&[u8]]) -> Done {
         }
         names.push(name);
     }
+    // All or none.
+    let mut settings = context.server.settings.clone();
     for (name, pair) in names.iter().zip(pairs.chunks_exact(2)) {
-        context.server.settings.set(name, pair[1]).map_err(|why| {
+        settings.set(name, pair[1]).map_err(|why| {
             Fault::new(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"))
         })?;
     }
+    context.server.settings = settings;
     context.server.look_at_memory();
     context.server.slow_log.trim(context.server.settings.slow_entries_max);
     // It may have been off.

@@ -30,6 +30,27 @@ fn an_address_in_use_is_named() {
     assert!(why.contains(&running.address.to_string()), "{why}");
 }
 
+/// A client that waits for a key sends nothing, so that nothing else shows that it is gone.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_system_asks_whether_silent_peers_are_there() {
+    let running = Running::in_memory(options());
+    let mut client = running.client();
+    assert_eq!(client.call("ping"), "PONG");
+    let (server, peer) = (running.address.port(), client.stream.get_ref().local_addr().unwrap().port());
+    let lines = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    // Number, own address, peer, state, queues, and the kind of the timer, of which 2 is keepalive.
+    let timers: Vec<_> = lines
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|line| {
+            line[1].ends_with(&format!(":{server:04X}")) && line[2].ends_with(&format!(":{peer:04X}"))
+        })
+        .map(|line| line[5].split(':').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(timers, ["02"], "{lines}");
+}
+
 #[test]
 fn a_password_is_needed_for_everything() {
     let running = Running::in_memory(Options { password: Some(b"open sesame".to_vec()), ..options() });

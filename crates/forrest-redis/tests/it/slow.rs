@@ -123,6 +123,9 @@ fn subcommands_and_their_errors() {
         slowlog => (error) ERR wrong number of arguments for 'slowlog' command
         config set slowlog-max-len -1 => (error) ERR CONFIG SET failed (possibly related to argument \
          'slowlog-max-len') - argument must be between 0 and 9223372036854775807 inclusive
+        config set slowlog-max-len 7 timeout x => (error) ERR CONFIG SET failed (possibly related to argument \
+         'timeout') - argument couldn't be parsed into an integer
+        config get slowlog-max-len => [\"slowlog-max-len\", \"128\"]
         slowlog reset => OK
         latency latest => []
         latency history command => []

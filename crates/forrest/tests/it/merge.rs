@@ -128,6 +128,25 @@ fn what_does_not_fit_changes_nothing() {
     }
 }
 
+/// Values that no operator has checked would fail later merges of their keys.
+#[test]
+fn an_ingest_that_began_without_the_operator_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let db = Db::open(at(&directory, "store")).expect("a store");
+    let visits = db.keyspace("visits").expect("a keyspace");
+    let mut ingest = visits.ingest().expect("an ingest");
+    ingest.put("home", "three").expect("nothing checks it");
+    visits.set_merge_operator("sum").expect("it is empty");
+    let error = ingest.finish().expect_err("its values were not checked");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert!(error.message().contains("\"sum\" after the ingest began"), "{error}");
+    visits.merge("home", 3_i64.to_be_bytes()).expect("nothing is there");
+    let mut ingest = visits.ingest().expect("an ingest");
+    ingest.put("work", 4_i64.to_be_bytes()).expect("it is checked");
+    assert_eq!(ingest.finish().expect("it is added"), 1);
+    assert!(visits.contains("work").expect("it reads"));
+}
+
 #[test]
 fn a_transaction_sees_what_it_merges() {
     let db = Db::open("memory:").expect("a store");

@@ -24,7 +24,8 @@ use crate::table::Table;
 use crate::values::Logs;
 use crate::version::Version;
 use forrest_base::lock;
-use forrest_engine::{Durability, Job, Result};
+use forrest_engine::merge::SharedOperator;
+use forrest_engine::{Durability, Error, Job, Result};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -34,19 +35,28 @@ const TRIES: usize = 3;
 /// A partition that is divided gets at most this number of new tables in each part.
 const TOGETHER: usize = TABLES_MAX / 2;
 
+/// What an ingest has made.
+pub(crate) struct Ingested<'i> {
+    pub(crate) tables: &'i [Arc<Table>],
+    /// The logs that have the tables' large values.
+    pub(crate) logs: Logs,
+    /// The merge operator by which the values were checked.
+    pub(crate) operator: Option<&'i SharedOperator>,
+}
+
 impl Core {
     /// Adds tables to a keyspace at one instant. All changes before are durable when this returns, and so are the
-    /// tables. Tables that were divided are removed. The logs have the tables' large values. `is_named` is set if a
-    /// manifest may name the tables and logs: also after an error, their files are the store's then.
+    /// tables. Tables that were divided are removed. `is_named` is set if a manifest may name the tables and logs: also
+    /// after an error, their files are the store's then.
     ///
     /// # Errors
-    /// `Corrupt`, `Io` if the range has a damaged table; `InvalidArgument` if the keyspace was dropped; `Io`,
-    /// `OutOfSpace`, `Stopped`. The store has none of the tables then, unless the log is stopped: it may have all.
+    /// `Corrupt`, `Io` if the range has a damaged table; `InvalidArgument` if the keyspace was dropped, or got a merge
+    /// operator meanwhile; `Io`, `OutOfSpace`, `Stopped`. The store has none of the tables then, unless the log is
+    /// stopped: it may have all.
     pub(crate) fn add_tables(
         &self,
         space: &Space,
-        tables: &[Arc<Table>],
-        logs: Logs,
+        Ingested { tables, logs, operator }: Ingested<'_>,
         is_named: &mut bool,
     ) -> Result<()> {
         let (Some(first), Some(last)) = (tables.first(), tables.last()) else {
@@ -62,6 +72,15 @@ impl Core {
         }
         let logs = Arc::new(logs);
         let mut manifest = lock(&self.manifest);
+        if let Some(chosen) = space.operator().filter(|_| operator.is_none()) {
+            // One is chosen with the manifest held.
+            return Err(Error::invalid(format!(
+                "the keyspace \"{}\" got the merge operator \"{}\" after the ingest began, so its values were not \
+                 checked; ingest them again",
+                space.name,
+                chosen.name()
+            )));
+        }
         let mut turn = 0;
         loop {
             turn += 1;

@@ -47,6 +47,7 @@ use crate::values::Logs;
 use crate::version::Version;
 use forrest_base::lock;
 use forrest_engine::{Durability, Error, ErrorKind, Job, Result};
+pub(crate) use ingested::Ingested;
 #[cfg(test)]
 pub(crate) use new::HIDDEN;
 use rewrite::{ALONE, Replaced};

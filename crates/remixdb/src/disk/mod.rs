@@ -2,9 +2,9 @@
 //!
 //! It is a trait with two implementations: [`Real`], and for tests and fuzzers `simulated`, which crashes in every way
 //! that a disk can. [`Bare`] is one of the two, and [`Sealed`] encrypts its files: the engine is compiled for that type
-//! alone. The trait's calls are as bare as system calls: writes and reads may be short or interrupted, and every call may fail. The functions
-//! here (`write_all`, `read_exact`, `sync`) repeat and check them, above the trait, so that the simulation tests them
-//! too.
+//! alone. The trait's calls are as bare as system calls: writes and reads may be short or interrupted, and every call
+//! may fail. The functions here (`write_all`, `read_exact`, `sync`) repeat and check them, above the trait, so that the
+//! simulation tests them too.
 //!
 //! A sync is part of the same [`Write`] as the bytes that it covers, never a separate call. So no caller can
 //! reorder the two.
