@@ -15,6 +15,7 @@ import (
 type Cursor struct {
 	reader     *reader
 	start, end []byte
+	borrows    bool
 	pager      pager
 	pair       Pair
 	isAtPair   bool
@@ -25,7 +26,7 @@ type Cursor struct {
 // Cursor returns a cursor within bounds, which is at no pair yet. It ignores Reverse and Limit.
 func (r *reader) Cursor(in Bounds) *Cursor {
 	start, end := in.interval()
-	return &Cursor{reader: r, start: start, end: end}
+	return &Cursor{reader: r, start: start, end: end, borrows: in.Borrow}
 }
 
 // First moves to the first pair, and tells whether there is one.
@@ -83,7 +84,12 @@ func (c *Cursor) Prev() bool {
 }
 
 func (c *Cursor) moveTo(in Bounds) bool {
+	own := c.pager.own
+	if own == nil && c.borrows {
+		own = make([]byte, pageBytesBorrowed)
+	}
 	c.pager = newPager(in, 0)
+	c.pager.own = own
 	return c.advance()
 }
 
@@ -116,7 +122,7 @@ func (c *Cursor) advance() bool {
 // Valid tells whether the cursor is at a pair.
 func (c *Cursor) Valid() bool { return c.isAtPair }
 
-// Key returns the key at the cursor, which belongs to the caller; nil at no pair.
+// Key returns the key at the cursor, which belongs to the caller, unless the bounds say Borrow; nil at no pair.
 func (c *Cursor) Key() []byte {
 	if !c.isAtPair {
 		return nil
@@ -124,7 +130,7 @@ func (c *Cursor) Key() []byte {
 	return c.pair.Key
 }
 
-// Value returns the value at the cursor, which belongs to the caller; nil at no pair.
+// Value returns the value at the cursor, which belongs to the caller, unless the bounds say Borrow; nil at no pair.
 func (c *Cursor) Value() []byte {
 	if !c.isAtPair {
 		return nil

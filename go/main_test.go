@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -150,6 +151,9 @@ func TestRanges(t *testing.T) {
 			{Bounds{Prefix: b("c")}, ""},
 		} {
 			equal(t, pairs(t, db, one.in), one.expected)
+			borrowed := one.in
+			borrowed.Borrow = true
+			equal(t, pairs(t, db, borrowed), one.expected)
 			var keys []string
 			for key, err := range db.Keys(context.Background(), one.in) {
 				must(t, err)
@@ -181,6 +185,28 @@ func TestPages(t *testing.T) {
 			expected = append(expected, fmt.Sprintf("%04d 5", i))
 		}
 		var forward, back []string
+		for pair, err := range db.Range(context.Background(), Bounds{Borrow: true}) {
+			must(t, err)
+			forward = append(forward, fmt.Sprint(string(pair.Key), " ", len(pair.Value)))
+		}
+		cursor, at := db.Cursor(Bounds{Borrow: true}), len(expected)
+		same := func() {
+			t.Helper()
+			equal(t, fmt.Sprint(string(cursor.Key()), " ", len(cursor.Value())), expected[at])
+		}
+		for ok := cursor.Last(); ok; ok = cursor.Prev() {
+			at--
+			same()
+		}
+		equal(t, at, 0)
+		for ok := cursor.First(); ok; ok = cursor.Next() {
+			same()
+			at++
+		}
+		equal(t, at, len(expected))
+		must(t, cursor.Close())
+		equal(t, strings.Join(forward, "\n"), strings.Join(expected, "\n"))
+		forward = nil
 		for pair, err := range db.Range(context.Background(), Bounds{}) {
 			must(t, err)
 			forward = append(forward, fmt.Sprint(string(pair.Key), " ", len(pair.Value)))
@@ -203,6 +229,34 @@ func TestPages(t *testing.T) {
 		}
 		equal(t, len(back), 2000)
 		equal(t, back[0]+back[1000]+back[1999], "199909990000")
+	})
+}
+
+// TestBorrowedPairs has a loop for whose pairs nothing is allocated.
+func TestBorrowedPairs(t *testing.T) {
+	onHomes(t, nil, func(t *testing.T, db *DB) {
+		for i := range 3000 {
+			must(t, db.Set(b(fmt.Sprintf("%04d", i)), make([]byte, 100)))
+		}
+		allocated := func(in Bounds) uint64 {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			seen := 0
+			for pair, err := range db.Range(context.Background(), in) {
+				must(t, err)
+				seen += len(pair.Value)
+			}
+			runtime.ReadMemStats(&after)
+			equal(t, seen, 300_000)
+			return after.TotalAlloc - before.TotalAlloc
+		}
+		allocated(Bounds{Borrow: true})
+		if bytes := allocated(Bounds{Borrow: true}); bytes > 100_000 {
+			t.Fatalf("%d bytes were allocated for pairs that are borrowed", bytes)
+		}
+		if bytes := allocated(Bounds{}); bytes < 300_000 {
+			t.Fatalf("%d bytes were allocated for pairs that belong to the caller", bytes)
+		}
 	})
 }
 

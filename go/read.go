@@ -42,6 +42,10 @@ type Bounds struct {
 	Reverse bool
 	// Limit is the maximum number of pairs; 0 is no limit. Count ignores it.
 	Limit int
+	// Borrow lends keys and values instead of giving them away: those of a loop are valid until its next turn, those of
+	// a cursor until it moves. Nothing is allocated for them, so that short ranges take two thirds of the time. Transactions
+	// ignore it.
+	Borrow bool
 }
 
 // interval is the start and the end of the keys. It shares no memory with the bounds.
@@ -144,6 +148,11 @@ func (r *reader) Keys(ctx context.Context, in Bounds) iter.Seq2[[]byte, error] {
 func (r *reader) pairs(ctx context.Context, in Bounds, flags int, yield func(Pair, error) bool) {
 	defer runtime.KeepAlive(r)
 	p := newPager(in, flags)
+	if in.Borrow {
+		pooled := pages.Get().(*[pageBytesMax]byte)
+		defer pages.Put(pooled)
+		p.own = pooled[:]
+	}
 	for !p.isDone {
 		if ctx != nil && ctx.Err() != nil {
 			yield(Pair{}, context.Cause(ctx))
@@ -170,6 +179,8 @@ const (
 	pageBytesFirst = 4 << 10
 	pageBytesMax   = 64 << 10
 	pagePairsSmall = 1000
+	// Of a cursor that lends its pairs.
+	pageBytesBorrowed = 16 << 10
 )
 
 // pages are what C fills, before the pairs are copied to memory of their size.
@@ -184,6 +195,8 @@ type pager struct {
 	isDone     bool
 	// rest is what was not returned of the page.
 	rest []byte
+	// own is where pages are, if pairs are borrowed.
+	own []byte
 }
 
 func newPager(in Bounds, flags int) pager {
@@ -204,9 +217,14 @@ func newPager(in Bounds, flags int) pager {
 
 // fill reads the next page.
 func (p *pager) fill(h *handle) error {
-	pooled := pages.Get().(*[pageBytesMax]byte)
-	defer pages.Put(pooled)
-	page := pooled[:p.bytes]
+	isShared := p.own == nil
+	page := p.own
+	if isShared {
+		pooled := pages.Get().(*[pageBytesMax]byte)
+		defer pages.Put(pooled)
+		page = pooled[:]
+	}
+	page = page[:min(p.bytes, len(page))]
 	for {
 		used, more, need, err := h.page(p.start, p.end, p.flags, p.left, page)
 		if err != nil {
@@ -219,7 +237,7 @@ func (p *pager) fill(h *handle) error {
 			continue
 		}
 		p.isDone = !more
-		if p.rest = page[:used:used]; len(page) <= pageBytesMax {
+		if p.rest = page[:used:used]; isShared && len(page) <= pageBytesMax {
 			p.rest = append([]byte(nil), p.rest...)
 		}
 		p.bytes = min(4*p.bytes, pageBytesMax)

@@ -72,7 +72,7 @@ func (s forrestStore) batch(pairs []pair) error {
 func (s forrestStore) get(to []byte, key []byte) ([]byte, error) { return s.db.AppendValue(to, key) }
 
 func (s forrestStore) scan(from []byte, limit int) (pairs, bytes int, err error) {
-	for pair, err := range s.db.Range(context.Background(), forrest.Bounds{Start: from, Limit: limit}) {
+	for pair, err := range s.db.Range(context.Background(), forrest.Bounds{Start: from, Limit: limit, Borrow: true}) {
 		if err != nil {
 			return pairs, bytes, err
 		}

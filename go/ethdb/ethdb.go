@@ -79,7 +79,7 @@ func (s *Store) NewIterator(prefix []byte, start []byte) ethdb.Iterator {
 		return &iterator{err: err}
 	}
 	from := append(bytes.Clone(prefix), start...)
-	return &iterator{snapshot: snapshot, cursor: snapshot.Cursor(forrest.Bounds{Start: from, Prefix: prefix})}
+	return &iterator{snapshot: snapshot, cursor: snapshot.Cursor(forrest.Bounds{Start: from, Prefix: prefix, Borrow: true})}
 }
 
 // batch is changes that Write applies at one instant.
