@@ -101,6 +101,9 @@ impl Drop for Opened {
         }
         // Flush the queue. Errors are dropped: no caller waits for them.
         let _ = self.core.write_queue();
+        if self.core.log.is_begun() {
+            let _ = self.core.note_synced();
+        }
         self.core.log.remove_spare();
     }
 }

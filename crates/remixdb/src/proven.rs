@@ -56,7 +56,10 @@ impl Proven {
         if self.read_record(disk)? {
             return Ok(true);
         }
-        self.synced = self.synced.max((number, head.synced));
+        // A header is synced alone, before its log's turn: this says nothing of the logs before it.
+        if record::is_vouched(head.synced) {
+            self.synced = self.synced.max((number, head.synced));
+        }
         (self.read, self.file, self.piece) = ((next, HEADER as u64), Some(file), Piece::default());
         Ok(true)
     }

@@ -277,12 +277,13 @@ pub(crate) fn covered(disk: &Sealed) -> Result<u64> {
     Ok(find(disk)?.map_or(0, |found| found.state.covered))
 }
 
-/// The number of the newest log that was begun; 0 if there is none.
+/// The number of the newest log of changes that was begun; 0 if there is none. A list that is made meanwhile may lack
+/// it, and have a log of values that was begun after it.
 pub(crate) fn newest_log(disk: &Sealed) -> Result<u64> {
     let names = disk::list(disk)?;
     for name in names.into_iter().rev().filter(|name| name.kind == Kind::Log) {
         if let Some(file) = disk::open_if_there(disk, name)?
-            && record::fields_of(disk, &file, name)?.is_some()
+            && record::fields_of(disk, &file, name)?.is_some_and(|fields| fields != wal::OF_VALUES)
         {
             return Ok(name.number);
         }

@@ -32,7 +32,8 @@ impl Core {
             match name.kind {
                 Kind::Manifest => drop(manifest::read(disk, name)?),
                 Kind::Log if name.number >= manifest.state().floor && !logs.contains_key(&name.number) => {
-                    let file = disk::open(disk, name)?;
+                    // While the manifest is locked, no log that counts goes. One that was prepared may.
+                    let Some(file) = disk::open_if_there(disk, name)? else { continue };
                     if wal::head(disk, &file, name.number)?.is_some() {
                         wal::replay(disk, &file, name.number, None, |_, _| Ok(()))?;
                     }

@@ -319,6 +319,28 @@ pub(super) fn synced_beside() {
     assert_eq!(next(), [8]);
 }
 
+/// The header of a log is synced alone, when nothing of the logs before it may be.
+pub(super) fn headers_prove_nothing_beside() {
+    let (disk, options) = (Simulated::new(), kept(Durability::Buffered));
+    let world = World::open(&disk, &options).expect("it opens");
+    let reader = World::open(&disk, &reading()).expect("it opens");
+    let mut synced = stream(&reader, 0, Durability::Sync).expect("all is kept");
+    for number in 0..3 {
+        world.set_number(number).expect("it works");
+        world.store.freeze(&mut world.store.order()).expect("it works");
+    }
+    world.set_number(3).expect("it works");
+    assert_eq!(numbers(&rest(&mut synced).expect("all is kept")), [], "all is written only");
+    world.store.sync().expect("it works");
+    world.store.note_synced().expect("it works");
+    assert_eq!(numbers(&rest(&mut synced).expect("all is kept")), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_header_that_was_synced_alone_proves_nothing() {
+    headers_prove_nothing_beside();
+}
+
 #[test]
 fn a_reader_beside_gets_what_is_synced_before_it_is_in_tables() {
     synced_beside();

@@ -252,7 +252,9 @@ pub(super) fn space_comes_back() {
     let space = store.keyspace("default").unwrap();
     store.apply(&space, Op::DeleteRange { start: &[][..], end: None }).unwrap();
     store.compact().unwrap();
-    assert_eq!(log_bytes(&store), 0);
+    while store.step().unwrap() {}
+    // Logs may have one memtable more than what is live.
+    assert!(log_bytes(&store) <= 8 << 10, "{} bytes", log_bytes(&store));
 }
 
 #[test]

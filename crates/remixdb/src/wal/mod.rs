@@ -624,8 +624,11 @@ pub(crate) enum Tail {
 /// The header of a log that has only values ([`value_log`](crate::value_log)): no log is before it, and no log of the
 /// store has its first sequence number.
 pub(crate) fn header_of_values(name: Name) -> [u8; record::HEADER] {
-    record::header(name, record::LOG, [0, 0, FIRST_MAX, 0], None)
+    record::header(name, record::LOG, OF_VALUES, None)
 }
+
+/// The fields of that header.
+pub(crate) const OF_VALUES: [u64; 4] = [0, 0, FIRST_MAX, 0];
 
 impl Head {
     /// Whether the log has only values, which an ingest wrote.
