@@ -4,7 +4,7 @@
 //! after a crash. A thread of its own writes it, because the background thread may be busy for longer than a second.
 
 use crate::core::Core;
-use crate::disk::{self};
+use crate::disk;
 use forrest_engine::{Error, ErrorKind, Result};
 use std::fs;
 use std::io;

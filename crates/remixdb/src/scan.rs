@@ -13,7 +13,7 @@
 //! A scan that comes to a partition and cannot read it fails once it has shown all pairs before that partition's range,
 //! and not at all if its own range ends before.
 
-use crate::disk::{self};
+use crate::disk;
 use crate::gaps::{Changes, Gaps, Jump};
 use crate::memtable::{Memtable, ReadAt, Said};
 use crate::operands::Operated;

@@ -1,7 +1,7 @@
 //! [`New`]: the pairs that a range of keys gets from a memtable; and [`Deleted`]: the keys that the memtable deletes there
 //! together, as far as tables have them.
 
-use crate::disk::{self};
+use crate::disk;
 use crate::memtable::{self, Memtable, Said};
 use crate::partition::{self, Owned};
 use crate::ranges::Ranges;

@@ -6,7 +6,7 @@ use super::format::{BLOCK_KEYS, Footer};
 use super::tags::tag;
 use super::{CACHED_PAGES_MAX, Table, WALK_PAGES_MAX};
 use crate::cache::PageRef;
-use crate::disk::{self};
+use crate::disk;
 use crate::page;
 use crate::see::See;
 use crate::wrapped::{self, InTable, Pointer};

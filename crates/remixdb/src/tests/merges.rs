@@ -828,16 +828,22 @@ fn operands_that_cannot_be_combined_stay_apart() {
     }
 }
 
-/// A list of operands that is damaged under a good checksum is found by `verify`, and errors name its table.
-#[test]
-pub(super) fn a_forged_list_is_found() {
-    let disk = Simulated::new();
+/// A store that appends, with a table of a few long values; and its options.
+fn with_a_table(disk: &Simulated) -> (Store, Arc<Space>, Options) {
     let sizes = Options { memtable_bytes: 1 << 20, ..options(Durability::Buffered) };
-    let (store, space) = opened(&disk, "append", sizes.clone());
+    let (store, space) = opened(disk, "append", sizes.clone());
     for key in [b"j", b"k", b"l"] {
         set(&store, &space, key, &[b'.'; 3000]);
     }
     store.flush_all().unwrap();
+    (store, space, sizes)
+}
+
+/// A list of operands that is damaged under a good checksum is found by `verify`, and errors name its table.
+#[test]
+pub(super) fn a_forged_list_is_found() {
+    let disk = Simulated::new();
+    let (store, space, sizes) = with_a_table(&disk);
     merge(&store, &space, b"k", b"ABCDEFGH");
     merge(&store, &space, b"l", b"1");
     store.flush_all().unwrap();
@@ -870,12 +876,7 @@ pub(super) fn a_forged_list_is_found() {
 fn a_forged_mark_of_operands_is_found() {
     for has_some in [true, false] {
         let disk = Simulated::new();
-        let sizes = Options { memtable_bytes: 1 << 20, ..options(Durability::Buffered) };
-        let (store, space) = opened(&disk, "append", sizes.clone());
-        for key in [b"j", b"k", b"l"] {
-            set(&store, &space, key, &[b'.'; 3000]);
-        }
-        store.flush_all().unwrap();
+        let (store, space, sizes) = with_a_table(&disk);
         let expires = Expires::At(u64::MAX);
         match has_some {
             true => merge(&store, &space, b"k", b"ABCDEFGH"),
