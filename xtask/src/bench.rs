@@ -12,6 +12,8 @@ use crate::{Failure, instructions, setup};
 const SUBJECTS: &[&str] = &["memory", "store", "pressure", "remix", "llds"];
 /// Stores that the benchmark has without any feature.
 const OWN: &str = "forrest";
+/// The same with encrypted files, by a feature.
+const ENCRYPTED: &str = "forrest-encrypted";
 /// The stores that have a feature for themselves, named like them.
 const SLOW: &str = "rocksdb";
 const DEBIAN: &str = "leveldb";
@@ -82,9 +84,11 @@ fn features(arguments: &[String]) -> Vec<&'static str> {
     }
     let slow = named.is_empty() || named.contains(&SLOW);
     let debian = named.is_empty() || named.contains(&DEBIAN);
-    let others = named.is_empty() || named.iter().any(|&name| ![OWN, SLOW, DEBIAN].contains(&name));
+    let encrypted = named.contains(&ENCRYPTED);
+    let others =
+        named.is_empty() || named.iter().any(|&name| ![OWN, ENCRYPTED, SLOW, DEBIAN].contains(&name));
     let slow = slow && !arguments.iter().any(|one| one == "--no-rocksdb");
-    [("stores", others), (DEBIAN, debian), (SLOW, slow)]
+    [("stores", others), ("encryption", encrypted), (DEBIAN, debian), (SLOW, slow)]
         .into_iter()
         .filter(|(_, wanted)| *wanted)
         .map(|(name, _)| name)
@@ -127,11 +131,12 @@ mod tests {
 
     #[test]
     fn only_what_is_measured_is_compiled() {
-        let cases: [(&[&str], &[&str]); 8] = [
+        let cases: [(&[&str], &[&str]); 9] = [
             (&[], &["stores", "leveldb", "rocksdb"]),
             (&["--no-rocksdb", "-n", "1M"], &["stores", "leveldb"]),
             (&["--subjects", "forrest"], &[]),
             (&["--subjects=forrest,lmdb"], &["stores"]),
+            (&["--subjects=forrest,forrest-encrypted"], &["encryption"]),
             (&["--subjects", "forrest,rocksdb"], &["rocksdb"]),
             (&["--subjects", "leveldb"], &["leveldb"]),
             (&["--subjects", "rocksdb", "--no-rocksdb"], &[]),

@@ -146,7 +146,8 @@ impl Measuring<'_> {
     /// The stores that were asked for and that this program has.
     fn entries(&mut self, out: &mut impl Write) -> io::Result<Vec<(&'static StoreEntry, stores::Run)>> {
         let named = |entry: &&StoreEntry| {
-            self.options.subjects.is_empty() || self.options.subjects.iter().any(|name| name == entry.name)
+            let is_named = self.options.subjects.iter().any(|name| name == entry.name);
+            is_named || (self.options.subjects.is_empty() && entry.name != stores::ENCRYPTED)
         };
         let wanted =
             |entry: &&StoreEntry| named(entry) && !(self.options.no_rocksdb && entry.name == "rocksdb");

@@ -52,8 +52,8 @@ pub(crate) struct Stream {
     durability: Durability,
     /// The sequence number of the next change.
     next: u64,
-    /// Changes up to this one are durable enough.
-    limit: u64,
+    /// Changes up to this one are durable enough; `None` before the first look.
+    limit: Option<u64>,
     /// What the files state to be synced, for changes after that.
     proven: Proven,
     place: Option<Place>,
@@ -126,7 +126,7 @@ impl Handle {
             store: self.clone(),
             durability,
             next: since + 1,
-            limit: 0,
+            limit: None,
             proven: Proven::default(),
             place: None,
             ahead: Vec::new(),
@@ -167,10 +167,10 @@ impl Stream {
 
     /// Whether the change of this number is durable enough.
     fn is_due(&mut self, sequence: u64) -> Result<bool> {
-        if sequence > self.limit {
-            self.limit = self.limit()?;
+        if self.limit < Some(sequence) {
+            self.limit = Some(self.limit()?);
         }
-        Ok(sequence <= self.limit)
+        Ok(self.limit >= Some(sequence))
     }
 
     /// Whether the files have to state what is synced: this process has not written all of them.
@@ -193,11 +193,11 @@ impl Stream {
         if !self.asks_files() {
             return self.is_due(sequence);
         }
-        if self.limit == 0 {
-            self.limit = self.limit()?;
+        if self.limit.is_none() {
+            self.limit = Some(self.limit()?);
         }
         // Another look at the manifest comes last, because it reads all of it.
-        Ok(sequence <= self.limit || self.is_proven()? || self.is_due(sequence)?)
+        Ok(self.limit >= Some(sequence) || self.is_proven()? || self.is_due(sequence)?)
     }
 
     fn next(&mut self) -> Result<Option<engine::Change>> {

@@ -9,10 +9,10 @@ use forrest::{Committed, Compression, Cursor, Db, Durability, Snapshot, WriteBat
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// A store with the durability of the settings.
-pub(crate) struct Forrest(Db);
+/// A store with the durability of the settings, encrypted or not.
+pub(crate) struct Forrest<const IS_ENCRYPTED: bool = false>(Db);
 
-impl Store for Forrest {
+impl<const IS_ENCRYPTED: bool> Store for Forrest<IS_ENCRYPTED> {
     const OFFERS: &'static [Class] = &[Class::Memory, Class::Process, Class::Power];
     const COMPRESSES: bool = true;
     type Reader<'s> = Handle<'s>;
@@ -22,6 +22,11 @@ impl Store for Forrest {
         let builder = match settings.is_strict {
             true => Db::builder().memory_bytes(settings.budget_bytes()),
             false => Db::builder(),
+        };
+        #[cfg(feature = "encryption")]
+        let builder = match IS_ENCRYPTED {
+            true => builder.encryption_key(forrest::EncryptionKey::from_bytes([0x5e; 32])),
+            false => builder,
         };
         let db = builder
             .durability(match settings.durability {

@@ -41,6 +41,8 @@ use crate::lock_file;
 
 /// The name of this project's own.
 pub(crate) const FORREST: &str = "forrest";
+/// The same with encrypted files.
+pub(crate) const ENCRYPTED: &str = "forrest-encrypted";
 
 /// A store as the command line knows it.
 pub(crate) struct StoreEntry {
@@ -83,7 +85,7 @@ impl Run {
 }
 
 macro_rules! peer {
-    ($feature:literal, $of:ident, $store:path) => {{
+    ($feature:literal, $of:ident, $store:ty) => {{
         #[cfg(feature = $feature)]
         let run = Ok(Run::$of::<$store>());
         #[cfg(not(feature = $feature))]
@@ -99,6 +101,12 @@ pub(crate) const ENTRIES: &[StoreEntry] = &[
         package: Some("forrest-db"),
         about: "this project's engine on disk",
         run: Ok(Run::pressed::<forrest::Forrest>()),
+    },
+    StoreEntry {
+        name: ENCRYPTED,
+        package: Some("forrest-db"),
+        about: "the same with encrypted files, only if it is named",
+        run: peer!("encryption", of, forrest::Forrest<true>),
     },
     StoreEntry {
         name: "rocksdb",
