@@ -197,7 +197,15 @@ impl Blobs {
         let key = blob_key(key.as_ref())?;
         self.begin_to_write()?;
         let blobs = self.clone();
-        Ok(BlobWriter { blobs, key, id: None, mark: None, pieces: 0, piece: Vec::new() })
+        Ok(BlobWriter {
+            blobs,
+            key,
+            id: None,
+            mark: None,
+            may_be_marked: false,
+            pieces: 0,
+            piece: Vec::new(),
+        })
     }
 
     /// A blob as it is now, to be read; `None` if there is none. Until it is dropped, it holds a
@@ -365,6 +373,8 @@ pub struct BlobWriter {
     id: Option<u64>,
     /// The value of the mark, once a piece was written.
     mark: Option<[u8; 16]>,
+    /// The mark may be there although the first piece failed: a store that stopped may make it durable later.
+    may_be_marked: bool,
     /// The number of pieces that are written.
     pieces: u32,
     /// What comes next, less than a piece.
@@ -414,6 +424,8 @@ impl BlobWriter {
             let mut batch = batch.clone();
             if let Some(mark) = &self.mark {
                 batch.on(&blobs.space).compare_and_swap(mark_key(id), Some(mark), None);
+            } else if self.may_be_marked {
+                batch.on(&blobs.space).delete(mark_key(id));
             }
             blobs.replace(&mut batch, &self.key, found.as_deref(), Some(&head.encode()))?;
             if !self.piece.is_empty() {
@@ -428,7 +440,7 @@ impl BlobWriter {
                 }
                 written => {
                     if written.is_applied() {
-                        self.mark = None;
+                        (self.mark, self.may_be_marked) = (None, false);
                     }
                     return Ok(written);
                 }
@@ -465,6 +477,7 @@ impl BlobWriter {
             }
         };
         on.set(piece_key(id, self.pieces), piece);
+        self.may_be_marked = true;
         if !self.blobs.db.try_write(batch)?.is_applied() {
             return Err(self.removed());
         }
@@ -510,10 +523,16 @@ impl Write for BlobWriter {
 
 impl Drop for BlobWriter {
     fn drop(&mut self) {
-        if let (Some(id), Some(mark)) = (self.id, &self.mark) {
+        if let Some(id) = self.id
+            && (self.mark.is_some() || self.may_be_marked)
+        {
             let mut batch = WriteBatch::new();
             let mut on = batch.on(&self.blobs.space);
-            on.compare_and_swap(mark_key(id), Some(mark), None).delete_range(pieces_of(id));
+            match &self.mark {
+                Some(mark) => on.compare_and_swap(mark_key(id), Some(mark), None),
+                None => on.delete(mark_key(id)),
+            };
+            on.delete_range(pieces_of(id));
             // If it fails, the mark stays, by which another opening of the store removes the pieces.
             let _ = self.blobs.db.try_write(batch);
         }

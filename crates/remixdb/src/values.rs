@@ -302,6 +302,21 @@ pub(crate) struct Collector {
     pub(crate) credit: Option<u64>,
     /// Bytes that were moved since the last log was kept.
     pub(crate) moved: u64,
+    /// How little of what is dead may stay, until there is no more.
+    pub(crate) haste: Haste,
+    /// Whether a pass that was in haste has ended, and its log waits for the memtable to become tables.
+    pub(crate) awaits_flush: bool,
+}
+
+/// Why passes begin earlier than usual. The later ones leave less.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Haste {
+    #[default]
+    None,
+    /// Values have expired.
+    Expired,
+    /// A compaction was asked for.
+    Asked,
 }
 
 /// How far a log has been gone through.

@@ -141,6 +141,57 @@ pub(super) fn as_the_map(seeds: Range<u64>) {
     }
 }
 
+/// The first piece is applied, and its log cannot be written, so that the call fails. Whether the store makes it durable
+/// later, and whether the caller gives the bytes again: a finished blob stays whole when the store is opened again.
+#[cfg(feature = "simulated")]
+#[test]
+fn a_first_piece_that_may_be_there_costs_no_blob() {
+    first_pieces_that_may_be_there();
+}
+
+#[cfg(feature = "simulated")]
+pub(super) fn first_pieces_that_may_be_there() {
+    use crate::simulated::{Failure, Fault, Times};
+    let builder = Db::builder().pages(crate::Pages::Plain).workers(1).durability(crate::Durability::Sync);
+    for (repeats, finishes) in [(false, true), (true, true), (false, false)] {
+        let disk = Simulated::new();
+        let (db, _background) = simulated::open_unattended(disk.clone(), &builder).expect("a new store");
+        let blobs = blobs(&db);
+        let mut writer = blobs.writer("oak").expect("the key is short");
+        db.set("the log", "has begun").expect("the disk works");
+        disk.fail(Fault { at: disk.ios(), times: Times::Once, kind: Failure::Eio });
+        let piece = [7; PIECE_BYTES as usize];
+        let mut failures = 0;
+        while writer.write(&piece).is_err() {
+            failures += 1;
+            db.resume().expect("the disk works again");
+            if !repeats {
+                break;
+            }
+        }
+        assert_eq!(failures, 1);
+        let expected = match repeats {
+            true => piece.to_vec(),
+            false => vec![9; 2 * PIECE_BYTES as usize],
+        };
+        if !repeats {
+            writer.write_all(&expected).expect("the disk works");
+        }
+        match finishes {
+            true => writer.finish().expect("the disk works"),
+            false => drop(writer),
+        }
+        drop((blobs, db));
+        let (db, _background) = simulated::open_unattended(disk.kill(), &builder).expect("it opens");
+        let blobs = self::blobs(&db);
+        drop(blobs.writer("other").expect("the disk works"));
+        let found = blobs.get("oak").expect("it can be read").map(whole);
+        assert_eq!(found, finishes.then_some(expected));
+        let (pieces, owners) = ids(&db);
+        assert_eq!(pieces, owners);
+    }
+}
+
 /// After a power cut each blob is as it was after some step, since the last one that was durable, and nothing is left
 /// of blobs that were being written.
 #[cfg(feature = "simulated")]

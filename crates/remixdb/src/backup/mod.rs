@@ -25,7 +25,7 @@
 //!
 //! A backup never writes to the store, so one that has stopped, or is full, or is only read, can be backed up.
 
-mod format;
+pub(crate) mod format;
 
 use crate::checkpoint;
 use crate::core::Handle;
@@ -546,11 +546,13 @@ fn describe(new: &mut New<'_>) -> Result<u64> {
     Ok(id)
 }
 
-/// Removes what a backup that failed has made: it has the numbers from `first` on.
+/// Removes what a backup that failed has made: it has the numbers from `first` on. A key file may be new as well, and
+/// stays: it has replaced the others.
 fn give_up(disk: &Sealed, first: u64) {
     // What cannot be removed now is removed by the next backup.
     let names = disk::list(disk).unwrap_or_default();
-    for name in names.into_iter().filter(|name| name.number >= first && name.kind != Kind::Backup) {
+    let is_of_it = |name: &Name| name.number >= first && !matches!(name.kind, Kind::Backup | Kind::Key);
+    for name in names.into_iter().filter(is_of_it) {
         let _ = disk::unlink(disk, name);
     }
 }
@@ -640,7 +642,10 @@ pub(crate) fn prune_in(disk: Arc<Sealed>, keep: Keep) -> Result<Pruned> {
     let newest_first: Vec<_> = intact.rev().collect();
     let count = match keep {
         Keep::Newest(count) => usize::try_from(count).unwrap_or(usize::MAX),
-        Keep::Since(time) => newest_first.iter().take_while(|(_, is)| time_of(is.time) >= time).count(),
+        // The clock may have been wrong for some of them: the oldest that is new enough stays, with all after it.
+        Keep::Since(time) => {
+            newest_first.iter().rposition(|(_, is)| time_of(is.time) >= time).map_or(0, |at| at + 1)
+        }
     };
     let first_kept = newest_first.iter().take(count.max(1)).next_back().map_or(0, |(id, _)| *id);
     let kept = directory.backups.split_off(&first_kept);

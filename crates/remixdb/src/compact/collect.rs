@@ -8,10 +8,12 @@
 //!
 //! At the end of a pass no key has a value in the log, as of the last change then. The log stays until the changes up
 //! to that one are in tables: until then a power cut may take changes that replaced values in it. The manifest gives it
-//! up in the same record that states that they are.
+//! up in the same record that states that they are. If the logs that wait for that are much larger than the memtable, it
+//! becomes tables early.
 //!
 //! A pass begins when the kept logs have more than half as many bytes again as their live values, or than one memtable
-//! more if that is more. How much is live is known about, from the entries of tables that count. If that is wrong, a
+//! more if that is more. A compaction, and values that have expired, begin passes without that memtable; a compaction
+//! goes on until there is a quarter more. How much is live is known about, from the entries of tables that count. If that is wrong, a
 //! pass may give back little. Such passes take from a credit, which grows by twice the bytes that are written, and a
 //! pass begins only with credit for all of its log. Without that it is a trial first: it moves nothing, and finds out
 //! how much counts. If that is more than three quarters, the log is left until there is credit, or until a quarter of
@@ -21,7 +23,7 @@
 //! A full store moves values only while what is in memory, and one more memtable, find room. A log whose values find no
 //! room is left, and the next one is tried: there may be nothing to move in it.
 //!
-//! A log with damage cannot be gone through. It stays, and the next one is tried.
+//! A log with damage cannot be gone through. It stays, and the next one is tried. A compaction tries it again.
 
 use crate::codec::Parts;
 use crate::core::Core;
@@ -29,7 +31,7 @@ use crate::disk::{self, Disk, Kind, Name};
 use crate::manifest::{Manifest, ManifestState};
 use crate::memtable::Memtable;
 use crate::record::{self, Piece};
-use crate::values::{Collector, Kept, Logs, Pass};
+use crate::values::{Collector, Haste, Kept, Logs, Pass};
 use crate::version::Version;
 use crate::wal::Change;
 use crate::wrapped::{self, HEADER_MOST, Place, Wrapped};
@@ -90,7 +92,7 @@ impl Core {
         }
         let current = lock(&self.collector).current.take();
         let pass = current.or_else(|| self.next_pass(manifest.state()));
-        let Some(mut pass) = pass else { return Ok(false) };
+        let Some(mut pass) = pass else { return Ok(self.flush_for_logs(manifest.state())) };
         let Some(log) = self.version().logs.get(&pass.log).cloned() else { return Ok(false) };
         let (end, live) = (self.collect_piece(&log, &mut pass), self.live_bytes());
         let mut collector = lock(&self.collector);
@@ -103,6 +105,7 @@ impl Core {
             },
             Ok(Some(last)) => {
                 collector.done.insert(pass.log, last);
+                collector.awaits_flush |= collector.haste > Haste::None;
                 self.flush_for_log(&pass);
                 if is_most(pass.moved) {
                     collector.credit = collector.credit.map(|credit| credit.saturating_sub(pass.moved));
@@ -129,14 +132,37 @@ impl Core {
         }
     }
 
+    /// The same, if the logs that have been gone through are `SMALL` times as large as the memtable, or were gone through
+    /// in haste; true if that was not due yet.
+    fn flush_for_logs(&self, state: &ManifestState) -> bool {
+        let mut collector = lock(&self.collector);
+        let waiting: u64 = collector.done.keys().filter_map(|log| state.logs.get(log)).sum();
+        let bytes = self.version().memtable.bytes() as u64;
+        let is_due = std::mem::take(&mut collector.awaits_flush) || waiting / SMALL as u64 >= bytes;
+        // ORDERING: as above.
+        waiting > 0 && bytes > 0 && is_due && !self.is_flush_due.swap(true, Relaxed)
+    }
+
+    /// Has less that is dead stay in logs.
+    pub(super) fn hasten(&self, haste: Haste) {
+        let mut collector = lock(&self.collector);
+        collector.haste = collector.haste.max(haste);
+    }
+
     /// The oldest log that may be gone through, if that is due.
     fn next_pass(&self, state: &ManifestState) -> Option<Pass> {
         let mut collector = lock(&self.collector);
         let all: u64 = state.logs.values().sum();
         let credit = *collector.credit.get_or_insert(all);
         let (left, live) = (left_bytes(state, &collector), self.live_bytes());
-        let more = if self.is_full() { 0 } else { (live / 2).max(self.limits.memtable_bytes() as u64) };
+        let more = match collector.haste {
+            _ if self.is_full() => 0,
+            Haste::None => (live / 2).max(self.limits.memtable_bytes() as u64),
+            Haste::Expired => live / 2,
+            Haste::Asked => live / 4,
+        };
         if left <= live.saturating_add(more) {
+            collector.haste = Haste::None;
             return None;
         }
         let is_free = |(log, bytes): &(&u64, &u64)| {
@@ -237,13 +263,17 @@ impl Core {
         Ok(())
     }
 
-    /// Gives back the space of kept logs until that is not due any more.
+    /// Gives back the space of kept logs until little is left of it.
     pub(super) fn collect_all(&self) -> Result<()> {
+        self.hasten(Haste::Asked);
+        // What could not be read is tried again.
+        lock(&self.collector).skipped.clear();
         let mut has_moved = false;
         while self.collect(&mut lock(&self.manifest))? {
             has_moved = true;
             while self.flush_step(false)? {}
         }
+        lock(&self.collector).haste = Haste::None;
         if has_moved {
             self.flush_all()?;
             self.collect(&mut lock(&self.manifest))?;

@@ -12,7 +12,7 @@
 use crate::core::Core;
 use crate::manifest::{Edit, Manifest};
 use crate::memtable::Memtable;
-use crate::values::Logs;
+use crate::values::{Haste, Logs};
 use crate::wrapped::{self, Entry};
 use forrest_base::lock;
 use forrest_engine::{Compression, Result};
@@ -33,6 +33,7 @@ impl Core {
             return Ok(Logs::new());
         }
         let (catalog, mut bytes) = (self.catalog(), BTreeMap::<u64, u64>::new());
+        let (now_ms, mut has_expired) = (self.newest().now_ms(), false);
         // Operands are never applied to what is in a log, whose values move when its space comes back.
         let operated = &self.version().operated;
         let stay = |space: u32| catalog.compression(space) == Compression::None && !operated.has(space);
@@ -42,10 +43,16 @@ impl Core {
                 if let Entry::Wrapped(value) = pairs.said()
                     && let Some((place, value)) = wrapped::place_of(value)
                 {
-                    *bytes.entry(place.log).or_default() += value.content.len() as u64;
+                    match value.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms) {
+                        true => has_expired = true,
+                        false => *bytes.entry(place.log).or_default() += value.content.len() as u64,
+                    }
                 }
                 pairs.advance();
             }
+        }
+        if has_expired {
+            self.hasten(Haste::Expired);
         }
         let mut logs = Logs::new();
         for (number, bytes) in bytes {

@@ -43,7 +43,7 @@ use crate::history::History;
 use crate::manifest::{Edit, Manifest};
 use crate::memtable::{Frozen, Memtable};
 use crate::partition::Partition;
-use crate::values::Logs;
+use crate::values::{Haste, Logs};
 use crate::version::Version;
 use forrest_base::lock;
 use forrest_engine::{Durability, Error, ErrorKind, Job, Result};
@@ -302,12 +302,17 @@ impl Core {
         if is_old(&self.version().memtable) {
             self.flush_if(|version| is_old(&version.memtable))?;
         }
-        self.merge_first(|partition| {
+        let is_merged = self.merge_first(|partition| {
             let entries = || partition.tables().iter().map(|table| u64::from(table.entries())).sum();
             partition.may_expire()
                 && partition.damage().is_none()
                 && plan::is_expired(entries(), partition.expiries(), now_ms)
-        })
+        })?;
+        if is_merged {
+            // Values in logs may have expired with their entries.
+            self.hasten(Haste::Expired);
+        }
+        Ok(is_merged)
     }
 
     /// Merges the tables of one partition of which a third is dead: replaced entries, tombstones, and what they hide.

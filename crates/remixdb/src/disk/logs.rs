@@ -22,7 +22,7 @@
 
 use super::calls::{self, Unwritable, entries, failed, identity, lock_file, open_directory, sync_names};
 use super::files::{Place, open_regular};
-use super::{Name, uninterrupted};
+use super::{Kind, Name, uninterrupted};
 use forrest_engine::{Error, ErrorKind, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FlockOperation, OFlags};
@@ -41,16 +41,18 @@ pub(super) const DIRECTORY_FILE: &str = "LOG-DIRECTORY";
 pub(super) const STORE_FILE: &str = "STORE";
 /// The file in the directory of the logs that is there while logs are moved there.
 const MOVING: &str = "MOVING";
+/// The file in the store's directory that states where the logs were, until they are removed there.
+const OLD_FILE: &str = "OLD-LOG-DIRECTORY";
 /// The file in the directory of the logs that is locked while the store is open.
 const LOCK: &str = "LOCK";
-/// The first line of both files.
+/// The first line of these files, except the empty ones.
 const HEAD: &str = "remixdb logs 1";
 /// The beginning of that line in each version.
 const HEAD_ANY: &str = "remixdb logs ";
 /// No such file is longer: systems limit paths to 4,096 bytes.
 const BYTES_MAX: u64 = 8 << 10;
 
-/// The content of one of the two files.
+/// The content of a file that states a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Link {
     id: u64,
@@ -106,6 +108,26 @@ impl Link {
             Ok(retry_on_intr(|| sync_names(directory))?)
         };
         write().map_err(|error: io::Error| failed("writing", &at.join(name), error))
+    }
+}
+
+impl Link {
+    /// Removes the logs and the file `STORE` from a directory that no store has its logs in any more. One that is not
+    /// there, or has become another store's, stays as it is. Nobody else may open the store, so nobody uses it.
+    fn clear(&self) -> Result<()> {
+        let clearing = |errno| failed("removing logs from", &self.path, errno);
+        let Some((directory, _)) = open_directory(&self.path, false, "log directory")? else { return Ok(()) };
+        let place = directory.as_fd();
+        if Link::read(place, STORE_FILE, &self.path)?.is_none_or(|owner| owner.id != self.id) {
+            return Ok(());
+        }
+        let there = entries(place).map_err(|error| failed("looking at", &self.path, error))?;
+        let is_log = |entry: &&String| Name::parse(entry).is_some_and(|name| name.kind == Kind::Log);
+        // DURABILITY: without STORE, which goes last, another call would not find out whose the logs are.
+        let remove = |name: &str| rustix::fs::unlinkat(place, name, rustix::fs::AtFlags::empty());
+        there.iter().filter(is_log).try_for_each(|name| remove(name)).map_err(clearing)?;
+        retry_on_intr(|| sync_names(place)).map_err(clearing)?;
+        remove(STORE_FILE).and_then(|()| retry_on_intr(|| sync_names(place))).map_err(clearing)
     }
 }
 
@@ -283,6 +305,27 @@ pub(super) fn moved(wanted: &Path, taken: &Taken) -> Result<()> {
     let removed = rustix::fs::unlinkat(place, MOVING, rustix::fs::AtFlags::empty());
     let synced = removed.and_then(|()| retry_on_intr(|| sync_names(place)));
     synced.map_err(|errno| failed("removing the file MOVING of the log directory", wanted, errno))
+}
+
+/// The logs of the store at `at` are about to leave their directory. Durable when it returns. From when the store states
+/// another place on, [`leave`] removes what is there.
+pub(super) fn begin_to_leave(at: &Path, store: BorrowedFd<'_>) -> Result<()> {
+    match Link::read(store, DIRECTORY_FILE, at)? {
+        Some(old) => old.write(store, OLD_FILE, at),
+        None => Ok(()),
+    }
+}
+
+/// Removes the logs from the directory that the store at `at` has left, if a move came so far, durably.
+pub(super) fn leave(at: &Path, store: BorrowedFd<'_>) -> Result<()> {
+    let Some(old) = Link::read(store, OLD_FILE, at)? else { return Ok(()) };
+    let current = Link::read(store, DIRECTORY_FILE, at)?;
+    if current.is_none_or(|current| current.id != old.id) {
+        old.clear()?;
+    }
+    rustix::fs::unlinkat(store, OLD_FILE, rustix::fs::AtFlags::empty())
+        .and_then(|()| retry_on_intr(|| sync_names(store)))
+        .map_err(|errno| failed("removing", &at.join(OLD_FILE), errno))
 }
 
 /// From now on the logs of the store at `at` are there. Durable when it returns.

@@ -2,17 +2,18 @@
 //!
 //! The logs are copied, then the store states the new place, and then the old logs are removed. Each step is durable
 //! before the next. So after a crash the store has its logs in the old place or in the new one, all of them. What is
-//! left in the other one is not read; the next move there removes it, or another call with the same place. Only copies
-//! beside a file `MOVING` are removed from a log directory: without it, they may be another store's logs.
+//! left in the other one is not read; the next call removes it. A log directory that is left is stated in the store's
+//! directory (`OLD-LOG-DIRECTORY`) until it has no logs. Of a log directory that is to be used, only copies beside a
+//! file `MOVING` are removed: without it, they may be another store's logs.
 
 use super::calls::{failed, sync_names};
-use super::logs::{self, DIRECTORY_FILE, STORE_FILE};
+use super::logs::{self, DIRECTORY_FILE};
 use super::real::Real;
 use super::{Disk, Kind, Name};
 use forrest_engine::{Error, ErrorKind, Options, Result};
 use rustix::fd::OwnedFd;
 use rustix::fs::AtFlags;
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::retry_on_intr;
 use std::io;
 use std::path::Path;
 
@@ -35,6 +36,8 @@ pub fn move_log(at: &Path, to: Option<&Path>) -> Result<()> {
             return Err(Error::new(ErrorKind::Busy, format!("{}: {what}", at.display())));
         }
     }
+    let is_apart = log_directory.is_some();
+    logs::leave(at, store.directory())?;
     let logs: Vec<Name> = names.into_iter().filter(|name| name.kind == Kind::Log).collect();
     let is_there = match (&log_directory, to) {
         (None, None) => return Ok(()),
@@ -54,28 +57,25 @@ pub fn move_log(at: &Path, to: Option<&Path>) -> Result<()> {
             copy(&store, &logs, &of(to, &taken.directory)?)?;
             // DURABILITY: the copies are durable before the store names their place. From here on they are not removed.
             logs::moved(to, &taken)?;
+            logs::begin_to_leave(at, store.directory())?;
             logs::link(at, store.directory(), &taken)?;
         }
         None => {
             let own = own()?;
             remove_logs(&own)?;
             copy(&store, &logs, &own)?;
+            logs::begin_to_leave(at, store.directory())?;
             // DURABILITY: as above.
             unlink(&store, at)?;
         }
     }
+    if is_apart {
+        return logs::leave(at, store.directory());
+    }
     for name in logs {
         super::unlink(&store, name)?;
     }
-    super::sync_directory(&store, Kind::Log)?;
-    if log_directory.is_some() {
-        let [_, old] = &store.directories()[..] else { unreachable!("it has two directories") };
-        match rustix::fs::unlinkat(old, STORE_FILE, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(failed("removing the file STORE of", at, errno)),
-        }
-    }
-    Ok(())
+    super::sync_directory(&store, Kind::Log)
 }
 
 /// The store has its logs in its own directory from now on.

@@ -173,11 +173,6 @@ impl Real {
         self.files.directories().map(identity).collect()
     }
 
-    /// Its directories, that of the store first.
-    pub(super) fn directories(&self) -> Vec<BorrowedFd<'_>> {
-        self.files.directories().collect()
-    }
-
     /// The directory of the store.
     pub(super) fn directory(&self) -> BorrowedFd<'_> {
         self.files.directory()

@@ -5,9 +5,10 @@ use super::faults::FAILURES;
 use super::world::{
     Content, Step, World, beginning, follow, on, options, options_of, seeds, steps, wide_steps,
 };
+use crate::backup::format::Description;
 use crate::backup::{Backup, BackupOptions, Keep, Progress, list, prune_in, restore_into, verify};
 use crate::disk::simulated::{Fault, Simulated, Times};
-use crate::disk::{Disk, Kind, Name, Sealed};
+use crate::disk::{self, Disk, Kind, Name, Sealed};
 use forrest_engine::{Durability, ErrorKind, Options, Result};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -460,6 +461,28 @@ fn what_is_read_is_not_removed() {
     let pruned = prune_in(Arc::new(on(&into).expect("it opens")), Keep::Since(later)).expect("it works");
     assert_eq!(pruned.removed, []);
     check(&into, &backups[backups.len() - 1..], &options, "the last one");
+}
+
+/// The clock was wrong for the last backup: those before it are kept by their time all the same.
+#[test]
+fn a_clock_that_was_wrong_once_costs_no_backup() {
+    prunes_by_a_wrong_clock();
+}
+
+pub(super) fn prunes_by_a_wrong_clock() {
+    let Made { options, into, backups, .. } = made(0, 24, 7);
+    let listed = list(Arc::new(on(&into).expect("it opens"))).expect("they are listed");
+    let last = backups.last().expect("there is one").0;
+    let within = on(&into).expect("it opens");
+    let described = Description::read(&within, Name::copy(last)).expect("it is whole");
+    disk::unlink(&within, Name::copy(last)).expect("it is removed");
+    Description { time: 0, ..described }.write(&within, Name::copy(last)).expect("it is written");
+    drop(within);
+    let keep = Keep::Since(listed[1].time);
+    let pruned = prune_in(Arc::new(on(&into).expect("it opens")), keep).expect("it works");
+    assert!(backups.len() > 2);
+    assert_eq!(pruned.removed, [backups[0].0]);
+    check(&into, &backups[1..], &options, "after it");
 }
 
 /// The wrong directory is refused, and a callback may end it; nothing is left.

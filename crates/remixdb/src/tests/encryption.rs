@@ -3,6 +3,7 @@
 
 use super::world::{Content, Step, World, beginning, encrypted, follow, options, seeds, steps};
 use super::{backup, changes, checkpoint, conformance, crash, damage, faults, packed, resume};
+use crate::backup::{Progress, verify};
 use crate::core::Handle;
 use crate::disk::simulated::{Failure, Fault, Simulated, Times, Watch};
 use crate::disk::{self, Kind, Name, Sealed, Write};
@@ -507,6 +508,34 @@ fn a_key_file_that_is_left_over_is_replaced() {
     let keys = disk.files().iter().filter(|(name, _)| name.kind == Kind::Key).count();
     assert_eq!(keys, 1);
     assert_eq!(found(&disk.kill()).expect("it is read"), "abc");
+}
+
+/// A crash while the key of a directory of backups was replaced has left two key files. The next backup replaces them,
+/// and fails later: the backups before it are still there.
+#[test]
+fn a_backup_that_fails_keeps_the_key_of_those_before() {
+    keys_of_failed_backups();
+}
+
+pub(super) fn keys_of_failed_backups() {
+    let (disk, _) = made(&with_key(1));
+    let sealed = Sealed::open(disk, &with_key(1)).expect("it opens");
+    let store = Handle::open_unattended(sealed, &with_key(1)).expect("it opens");
+    let into = Simulated::new();
+    let open = |byte: u8| Sealed::with(into.clone(), Some(&key(byte)), false, true);
+    let back_up = |byte: u8, see: &mut dyn FnMut(Progress) -> ControlFlow<()>| {
+        store.backup(open(byte).expect("it opens"), [3, 5], &BackupOptions::default(), see)
+    };
+    let first = back_up(1, &mut |_| ControlFlow::Continue(())).expect("it is made");
+    let old = into.files().into_iter().find(|(name, _)| name.kind == Kind::Key).expect("there is one");
+    let sealed = open(1).expect("it opens");
+    sealed.rotate_user(&key(2), || 0).expect("it is replaced");
+    drop(sealed);
+    into.replace(old.0, old.1);
+    let error = back_up(2, &mut |_| ControlFlow::Break(())).expect_err("it was ended");
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    let verified = verify(&open(2).expect("it opens"), Some(first.id), &mut |_| ControlFlow::Continue(()));
+    verified.expect("it is whole");
 }
 
 /// A foreign file with the greatest number leaves none for another key file, and nothing is removed.

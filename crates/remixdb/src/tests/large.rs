@@ -16,7 +16,8 @@ use crate::disk::simulated::Simulated;
 use crate::disk::{Kind, Name, Real, Sealed};
 use forrest_base::random::Random;
 use forrest_engine::{
-    Compression, Durability, ErrorKind, Filter, Op, Options, Pieces, Snapshot as _, Verdict, View as _,
+    Compression, Durability, ErrorKind, Expires, Filter, Op, Options, Pieces, Snapshot as _, Verdict,
+    View as _,
 };
 use forrest_testing::sized;
 use std::collections::{BTreeMap, BTreeSet};
@@ -569,6 +570,95 @@ pub(super) fn a_log_stays_while_its_values_may_count() {
     }
 }
 
+/// Whether a log that is there has these bytes.
+fn is_in_a_log(disk: &Simulated, bytes: &[u8]) -> bool {
+    let logs = disk.files().into_iter().filter(|(name, _)| name.kind == Kind::Log);
+    logs.into_iter().any(|(_, log)| log.windows(bytes.len()).any(|some| some == bytes))
+}
+
+/// A large value leaves the disk as one in a table does, whether it expired before its memtable became tables or after,
+/// and a compaction removes it at once.
+#[test]
+fn expired_values_leave_the_logs() {
+    expired_values_go();
+}
+
+pub(super) fn expired_values_go() {
+    const HOUR: u64 = 3_600_000;
+    for (is_in_tables, is_compacted) in [(false, false), (true, false), (false, true), (true, true)] {
+        let disk = Simulated::new();
+        disk.set_now_ms(HOUR);
+        let store = Handle::open_unattended(Sealed::plain(disk.clone()), &sizes(1 << 20)).expect("it opens");
+        let space = store.keyspace("default").expect("it is there");
+        let (gone, kept) = (value(1, 5_000), value(2, 9_000));
+        let expires = Expires::At(2 * HOUR);
+        store.apply(&space, Op::SetUntil { key: b"gone", value: &gone, expires }).expect("it is set");
+        set(&store, 2, &kept);
+        if is_in_tables {
+            store.flush_all().unwrap();
+            assert_eq!(store.version().logs.len(), 1);
+        }
+        assert!(is_in_a_log(&disk, &gone));
+        disk.set_now_ms(if is_compacted { 3 * HOUR } else { 27 * HOUR });
+        if is_compacted {
+            store.compact().unwrap();
+        } else {
+            while store.compact_expired().unwrap() {}
+            while store.step().unwrap() {}
+        }
+        assert!(!is_in_a_log(&disk, &gone), "in tables: {is_in_tables}, compacted: {is_compacted}");
+        assert_eq!(get(&store, 2).unwrap(), Some(kept));
+        store.verify().expect("all is right");
+    }
+}
+
+/// Of each log one value counts, and is moved. The logs go although the memtable is small.
+#[test]
+fn logs_that_were_gone_through_do_not_stay() {
+    passes_give_back();
+}
+
+pub(super) fn passes_give_back() {
+    let disk = Simulated::new();
+    let store = Handle::open_unattended(Sealed::plain(disk), &sizes(1 << 20)).expect("it opens");
+    for round in 0..10 {
+        (0..600).for_each(|key| set(&store, 1_000 * round + key, &value(u64::from(round), 1_000)));
+        store.flush_all().unwrap();
+    }
+    let space = store.keyspace("default").expect("it is there");
+    for round in 0..10 {
+        for key in 1..600_u32 {
+            let key = (1_000 * round + key).to_be_bytes();
+            store.apply(&space, Op::Delete { key: &key }).expect("it is deleted");
+        }
+    }
+    store.flush_all().unwrap();
+    store.view(&space).count(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded).unwrap();
+    while store.step().unwrap() {}
+    let left = log_bytes(&store);
+    assert!(left < 2 << 20, "{left} bytes in logs, and 10,000 are live");
+}
+
+/// A log that could not be read once is gone through by a compaction.
+#[test]
+fn a_log_that_could_not_be_read_is_tried_again() {
+    let disk = Simulated::new();
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &sizes(64 << 10)).expect("it opens");
+    for round in 0..3 {
+        (0..60).for_each(|key| set(&store, key, &value(round, 1_000)));
+        store.flush_all().unwrap();
+    }
+    let first = *store.version().logs.keys().next().expect("there is one");
+    let space = store.keyspace("default").expect("it is there");
+    store.view(&space).count(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded).unwrap();
+    disk.make_unreadable(Name::log(first), 0..1 << 20);
+    while store.step().unwrap() {}
+    assert!(store.version().logs.contains_key(&first));
+    disk.heal();
+    store.compact().unwrap();
+    assert!(!store.version().logs.contains_key(&first));
+}
+
 #[test]
 fn a_log_is_not_given_up_early() {
     a_log_stays_while_its_values_may_count();
@@ -673,7 +763,7 @@ fn short_values_that_expire_are_moved() {
     let space = store.keyspace("default").unwrap();
     let lens = 50..80_usize;
     for len in lens.clone() {
-        let expires = forrest_engine::Expires::In(1 << 40);
+        let expires = Expires::In(1 << 40);
         let (key, value) = ((len as u32).to_be_bytes(), value(len as u64, len));
         store.apply(&space, Op::SetUntil { key: &key, value: &value, expires }).expect("it is set");
     }

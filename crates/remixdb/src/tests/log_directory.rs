@@ -291,6 +291,60 @@ fn logs_are_moved_from_one_place_to_another() {
     assert!(none.to_string().contains("there is no store"), "{none}");
 }
 
+/// A crash came after the store named the new place and before the old logs were removed.
+#[test]
+fn a_directory_that_was_left_is_cleared_by_the_next_call() {
+    moves_are_finished();
+}
+
+pub(super) fn moves_are_finished() {
+    for is_home in [true, false] {
+        let places = Places::new();
+        let (at, fast, kept, faster) =
+            (places.at("store"), places.at("fast"), places.at("kept"), places.at("faster"));
+        let to = (!is_home).then_some(&*faster);
+        make(&at, Some(&fast), "oak");
+        copy(&fast, &kept);
+        let old = std::fs::read(at.join("LOG-DIRECTORY")).unwrap();
+        move_log(&at, to).unwrap();
+        assert!(!at.join("OLD-LOG-DIRECTORY").exists());
+        std::fs::remove_dir_all(&fast).unwrap();
+        std::fs::rename(&kept, &fast).unwrap();
+        std::fs::write(at.join("OLD-LOG-DIRECTORY"), old).unwrap();
+        assert!(has(&open(&at, to).unwrap(), "oak"));
+        move_log(&at, to).unwrap();
+        assert!(files(&fast, true).is_empty() && !fast.join("STORE").exists());
+        assert!(!at.join("OLD-LOG-DIRECTORY").exists());
+        // It may be used again.
+        move_log(&at, Some(&fast)).unwrap();
+        assert!(has(&open(&at, Some(&fast)).unwrap(), "oak"));
+    }
+}
+
+/// The crash came before the store named the new place: the logs are where they were.
+#[test]
+fn a_directory_that_was_not_left_yet_keeps_its_logs() {
+    logs_stay_until_they_moved();
+}
+
+pub(super) fn logs_stay_until_they_moved() {
+    let places = Places::new();
+    let (at, fast, faster) = (places.at("store"), places.at("fast"), places.at("faster"));
+    make(&at, Some(&fast), "oak");
+    std::fs::copy(at.join("LOG-DIRECTORY"), at.join("OLD-LOG-DIRECTORY")).unwrap();
+    move_log(&at, Some(&fast)).unwrap();
+    assert!(has(&open(&at, Some(&fast)).unwrap(), "oak") && !at.join("OLD-LOG-DIRECTORY").exists());
+    // What was left has become another store's.
+    std::fs::copy(at.join("LOG-DIRECTORY"), at.join("OLD-LOG-DIRECTORY")).unwrap();
+    let old = std::fs::read(at.join("OLD-LOG-DIRECTORY")).unwrap();
+    move_log(&at, Some(&faster)).unwrap();
+    let other = places.at("other");
+    make(&other, Some(&fast), "elm");
+    std::fs::write(at.join("OLD-LOG-DIRECTORY"), old).unwrap();
+    move_log(&at, Some(&faster)).unwrap();
+    assert!(has(&open(&other, Some(&fast)).unwrap(), "elm"));
+}
+
 /// A move that a crash ended left a part of a log beside the tables. Before the first change, the logs in use are
 /// written again, not that one.
 #[test]
