@@ -141,8 +141,9 @@ pub(super) fn as_the_map(seeds: Range<u64>) {
     }
 }
 
-/// The first piece is applied, and its log cannot be written, so that the call fails. Whether the store makes it durable
-/// later, and whether the caller gives the bytes again: a finished blob stays whole when the store is opened again.
+/// The first piece is applied, and its log cannot be written, so that the call fails. Whether the store makes it
+/// durable later, and whether the caller gives the bytes again: a finished blob stays whole when the store is opened
+/// again.
 #[cfg(feature = "simulated")]
 #[test]
 fn a_first_piece_that_may_be_there_costs_no_blob() {

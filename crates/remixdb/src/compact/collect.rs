@@ -8,17 +8,17 @@
 //!
 //! At the end of a pass no key has a value in the log, as of the last change then. The log stays until the changes up
 //! to that one are in tables: until then a power cut may take changes that replaced values in it. The manifest gives it
-//! up in the same record that states that they are. If the logs that wait for that are much larger than the memtable, it
-//! becomes tables early.
+//! up in the same record that states that they are. If the logs that wait for that are much larger than the memtable,
+//! it becomes tables early.
 //!
 //! A pass begins when the kept logs have more than half as many bytes again as their live values, or than one memtable
 //! more if that is more. A compaction, and values that have expired, begin passes without that memtable; a compaction
-//! goes on until there is a quarter more. How much is live is known about, from the entries of tables that count. If that is wrong, a
-//! pass may give back little. Such passes take from a credit, which grows by twice the bytes that are written, and a
-//! pass begins only with credit for all of its log. Without that it is a trial first: it moves nothing, and finds out
-//! how much counts. If that is more than three quarters, the log is left until there is credit, or until a quarter of
-//! what was live is gone. So each pass takes from the credit or makes the logs smaller by a quarter of one, and there
-//! is an end of them.
+//! goes on until there is a quarter more. How much is live is known about, from the entries of tables that count. If
+//! that is wrong, a pass may give back little. Such passes take from a credit, which grows by twice the bytes that are
+//! written, and a pass begins only with credit for all of its log. Without that it is a trial first: it moves nothing,
+//! and finds out how much counts. If that is more than three quarters, the log is left until there is credit, or until
+//! a quarter of what was live is gone. So each pass takes from the credit or makes the logs smaller by a quarter of
+//! one, and there is an end of them.
 //!
 //! A full store moves values only while what is in memory, and one more memtable, find room. A log whose values find no
 //! room is left, and the next one is tried: there may be nothing to move in it.
@@ -132,8 +132,8 @@ impl Core {
         }
     }
 
-    /// The same, if the logs that have been gone through are `SMALL` times as large as the memtable, or were gone through
-    /// in haste; true if that was not due yet.
+    /// The same, if the logs that have been gone through are `SMALL` times as large as the memtable, or were gone
+    /// through in haste; true if that was not due yet.
     fn flush_for_logs(&self, state: &ManifestState) -> bool {
         let mut collector = lock(&self.collector);
         let waiting: u64 = collector.done.keys().filter_map(|log| state.logs.get(log)).sum();

@@ -307,8 +307,8 @@ pub(super) fn moved(wanted: &Path, taken: &Taken) -> Result<()> {
     synced.map_err(|errno| failed("removing the file MOVING of the log directory", wanted, errno))
 }
 
-/// The logs of the store at `at` are about to leave their directory. Durable when it returns. From when the store states
-/// another place on, [`leave`] removes what is there.
+/// The logs of the store at `at` are about to leave their directory. Durable when it returns. From when the store
+/// states another place on, [`leave`] removes what is there.
 pub(super) fn begin_to_leave(at: &Path, store: BorrowedFd<'_>) -> Result<()> {
     match Link::read(store, DIRECTORY_FILE, at)? {
         Some(old) => old.write(store, OLD_FILE, at),
