@@ -1,10 +1,7 @@
 package forrest.kafka;
 
 import forrest.WriteBatch;
-import forrest.kafka.SegmentIterator.Opener;
 import forrest.kafka.SegmentIterator.Request;
-import java.nio.ByteBuffer;
-import java.util.Arrays;
 import java.util.Objects;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.utils.Bytes;
@@ -14,13 +11,16 @@ import org.apache.kafka.streams.state.HeadersBytesStore;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.SessionStore;
 
-/** A session store. Ranges are in the order of segments, then keys, then ends and starts of sessions, both ways. */
+/**
+ * A session store. Ranges are in the order of segments, then of the bytes of key, end and start of a session together, as
+ * those of RocksDB's store, both ways.
+ */
 public class ForrestSessionStore extends SegmentedStore implements SessionStore<Bytes, byte[]> {
-    /** Bytes of a key of the changelog after the record's key: end, start. */
-    private static final int SUFFIX = 16;
+    /** Bytes of a key after the record's key: end, start. */
+    private static final int SUFFIX = SegmentKeys.NUMBERS_OF_SESSION;
 
     ForrestSessionStore(String name, long retention, long interval) {
-        this(name, "session store 1", retention, interval);
+        this(name, "session store 2", retention, interval);
     }
 
     private ForrestSessionStore(String name, String kind, long retention, long interval) {
@@ -30,7 +30,7 @@ public class ForrestSessionStore extends SegmentedStore implements SessionStore<
     /** The same, with aggregates that begin with headers. */
     static final class WithHeaders extends ForrestSessionStore implements HeadersBytesStore {
         WithHeaders(String name, long retention, long interval) {
-            super(name, "session store with headers 1", retention, interval);
+            super(name, "session store with headers 2", retention, interval);
         }
     }
 
@@ -67,13 +67,11 @@ public class ForrestSessionStore extends SegmentedStore implements SessionStore<
     void restore(WriteBatch batch, ConsumerRecord<byte[], byte[]> record) {
         checkChangelogKey(record, SUFFIX);
         byte[] bytes = record.key();
-        ByteBuffer numbers = ByteBuffer.wrap(bytes, bytes.length - SUFFIX, SUFFIX);
-        long end = numbers.getLong();
-        long start = numbers.getLong();
+        long end = SegmentKeys.sessionEnd(bytes);
         if (!isKept(end)) {
             return;
         }
-        byte[] at = SegmentKeys.session(segment(end), Arrays.copyOf(bytes, bytes.length - SUFFIX), end, start);
+        byte[] at = SegmentKeys.ofChangelog(segment(end), bytes);
         if (record.value() == null) {
             batch.delete(data, at);
         } else {
@@ -92,8 +90,7 @@ public class ForrestSessionStore extends SegmentedStore implements SessionStore<
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(long earliestEnd, long latestEnd) {
-        Opener opener = (segment, low, high) -> scan(segment, null, null, true);
-        return read(earliestEnd, latestEnd, Long.MAX_VALUE, true, opener);
+        return read(null, null, earliestEnd, latestEnd, Long.MAX_VALUE, true);
     }
 
     @Override
@@ -141,13 +138,8 @@ public class ForrestSessionStore extends SegmentedStore implements SessionStore<
 
     private KeyValueIterator<Windowed<Bytes>, byte[]> ofKey(
             Bytes key, long earliestEnd, long latestStart, boolean isForward) {
-        byte[] bytes = of(key);
-        Opener opener = (segment, low, high) -> {
-            byte[] from = SegmentKeys.session(segment, bytes, low, 0);
-            byte[] to = SegmentKeys.session(segment, bytes, high, Long.MAX_VALUE);
-            return call(() -> isForward ? data.rangeClosed(from, to) : data.reverseClosed(from, to));
-        };
-        return read(earliestEnd, Long.MAX_VALUE, latestStart, isForward, opener);
+        Objects.requireNonNull(key, "key cannot be null");
+        return read(key, key, earliestEnd, Long.MAX_VALUE, latestStart, isForward);
     }
 
     private KeyValueIterator<Windowed<Bytes>, byte[]> between(
@@ -155,20 +147,18 @@ public class ForrestSessionStore extends SegmentedStore implements SessionStore<
         if (KeyRanges.isEmpty(from, to)) {
             return KeyRanges.none();
         }
-        Opener opener = (segment, low, high) -> scan(segment, from, to, isForward);
-        return read(earliestEnd, Long.MAX_VALUE, latestStart, isForward, opener);
+        return read(from, to, earliestEnd, Long.MAX_VALUE, latestStart, isForward);
     }
 
     private KeyValueIterator<Windowed<Bytes>, byte[]> read(
-            long earliestEnd, long latestEnd, long latestStart, boolean isForward, Opener opener) {
+            Bytes from, Bytes to, long earliestEnd, long latestEnd, long latestStart, boolean isForward) {
         return new SegmentIterator<>(
                 this,
                 new Request<>(
                         earliestEnd,
                         latestEnd,
                         isForward,
-                        opener,
-                        SegmentKeys::sessionEnd,
+                        new SegmentRange(from, to, SUFFIX),
                         at -> SegmentKeys.sessionStart(at) <= latestStart,
                         ForrestSessionStore::windowed));
     }

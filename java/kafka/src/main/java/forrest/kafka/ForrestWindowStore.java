@@ -1,10 +1,9 @@
 package forrest.kafka;
 
 import forrest.WriteBatch;
-import forrest.kafka.SegmentIterator.Opener;
 import forrest.kafka.SegmentIterator.Request;
 import java.nio.ByteBuffer;
-import java.util.Arrays;
+import java.util.Objects;
 import java.util.function.Function;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.utils.Bytes;
@@ -18,18 +17,19 @@ import org.apache.kafka.streams.state.WindowStore;
 import org.apache.kafka.streams.state.WindowStoreIterator;
 
 /**
- * A window store. Ranges are in the order of segments, then keys, then windows, both ways.
+ * A window store. Ranges are in the order of segments, then of the bytes of key and start of a window together, as those
+ * of RocksDB's store, both ways.
  */
 public class ForrestWindowStore extends SegmentedStore implements WindowStore<Bytes, byte[]> {
-    /** Bytes of a key of the changelog after the record's key: start, sequence number. */
-    private static final int SUFFIX = 12;
+    /** Bytes of a key after the record's key: start, sequence number. */
+    private static final int SUFFIX = SegmentKeys.NUMBERS_OF_WINDOW;
 
     private final long windowSize;
     private final boolean retainDuplicates;
     private int sequence;
 
     ForrestWindowStore(String name, long retention, long interval, long windowSize, boolean retainDuplicates) {
-        this(name, "window store 1", retention, interval, windowSize, retainDuplicates);
+        this(name, "window store 2", retention, interval, windowSize, retainDuplicates);
     }
 
     private ForrestWindowStore(
@@ -42,14 +42,14 @@ public class ForrestWindowStore extends SegmentedStore implements WindowStore<By
     /** The same, with values that begin with a timestamp. */
     static final class Timestamped extends ForrestWindowStore implements TimestampedBytesStore {
         Timestamped(String name, long retention, long interval, long windowSize, boolean retainDuplicates) {
-            super(name, "timestamped window store 1", retention, interval, windowSize, retainDuplicates);
+            super(name, "timestamped window store 2", retention, interval, windowSize, retainDuplicates);
         }
     }
 
     /** The same, with values that begin with headers and a timestamp. */
     static final class WithHeaders extends ForrestWindowStore implements TimestampedBytesStore, HeadersBytesStore {
         WithHeaders(String name, long retention, long interval, long windowSize, boolean retainDuplicates) {
-            super(name, "window store with headers 1", retention, interval, windowSize, retainDuplicates);
+            super(name, "window store with headers 2", retention, interval, windowSize, retainDuplicates);
         }
     }
 
@@ -93,8 +93,7 @@ public class ForrestWindowStore extends SegmentedStore implements WindowStore<By
             return;
         }
         sequence = Math.max(sequence, number);
-        byte[] key = Arrays.copyOf(bytes, bytes.length - SUFFIX);
-        byte[] at = SegmentKeys.window(segment(start), key, start, number);
+        byte[] at = SegmentKeys.ofChangelog(segment(start), bytes);
         if (record.value() == null) {
             batch.delete(data, at);
         } else {
@@ -153,13 +152,8 @@ public class ForrestWindowStore extends SegmentedStore implements WindowStore<By
     }
 
     private WindowStoreIterator<byte[]> windows(Bytes key, long timeFrom, long timeTo, boolean isForward) {
-        byte[] bytes = of(key);
-        Opener opener = (segment, low, high) -> {
-            byte[] from = SegmentKeys.window(segment, bytes, low, 0);
-            byte[] to = SegmentKeys.window(segment, bytes, high, Integer.MAX_VALUE);
-            return call(() -> isForward ? data.rangeClosed(from, to) : data.reverseClosed(from, to));
-        };
-        return new Windows(read(timeFrom, timeTo, isForward, opener, SegmentKeys::start));
+        Objects.requireNonNull(key, "key cannot be null");
+        return new Windows(read(key, key, timeFrom, timeTo, isForward, SegmentKeys::start));
     }
 
     private KeyValueIterator<Windowed<Bytes>, byte[]> between(
@@ -167,14 +161,13 @@ public class ForrestWindowStore extends SegmentedStore implements WindowStore<By
         if (KeyRanges.isEmpty(from, to)) {
             return KeyRanges.none();
         }
-        Opener opener = (segment, low, high) -> scan(segment, from, to, isForward);
-        return read(timeFrom, timeTo, isForward, opener, this::windowed);
+        return read(from, to, timeFrom, timeTo, isForward, this::windowed);
     }
 
     private <K> KeyValueIterator<K, byte[]> read(
-            long from, long to, boolean isForward, Opener opener, Function<byte[], K> key) {
-        return new SegmentIterator<>(
-                this, new Request<>(from, to, isForward, opener, SegmentKeys::start, at -> true, key));
+            Bytes from, Bytes to, long timeFrom, long timeTo, boolean isForward, Function<byte[], K> key) {
+        SegmentRange keys = new SegmentRange(from, to, SUFFIX);
+        return new SegmentIterator<>(this, new Request<>(timeFrom, timeTo, isForward, keys, at -> true, key));
     }
 
     private Windowed<Bytes> windowed(byte[] at) {

@@ -5,7 +5,6 @@ import forrest.RangeIterator;
 import java.util.NoSuchElementException;
 import java.util.function.Function;
 import java.util.function.Predicate;
-import java.util.function.ToLongFunction;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.state.KeyValueIterator;
 
@@ -27,20 +26,14 @@ final class SegmentIterator<K> implements KeyValueIterator<K, byte[]> {
     private Entry next;
     private boolean isClosed;
 
-    /** Opens the range of a segment that may have records of these times. */
-    interface Opener {
-        RangeIterator open(long segment, long low, long high);
-    }
-
     /**
      * What is asked for.
      *
      * @param from the lowest time
      * @param to the highest time
      * @param isForward whether segments are read from the oldest on
-     * @param opener opens the ranges
-     * @param time the time in a key
-     * @param has whether a key is asked for, beside its time
+     * @param keys the records' keys
+     * @param has whether a key is asked for, beside its record's key and time
      * @param key turns keys
      * @param <K> into this
      */
@@ -48,8 +41,7 @@ final class SegmentIterator<K> implements KeyValueIterator<K, byte[]> {
             long from,
             long to,
             boolean isForward,
-            Opener opener,
-            ToLongFunction<byte[]> time,
+            SegmentRange keys,
             Predicate<byte[]> has,
             Function<byte[], K> key) {}
 
@@ -66,7 +58,7 @@ final class SegmentIterator<K> implements KeyValueIterator<K, byte[]> {
             return;
         }
         segment = store.segment(request.isForward ? low : high);
-        range = request.opener.open(segment, low, high);
+        range = store.scan(request.keys, segment, low, high, request.isForward);
     }
 
     @Override
@@ -83,8 +75,11 @@ final class SegmentIterator<K> implements KeyValueIterator<K, byte[]> {
                 continue;
             }
             Entry entry = range.next();
-            long time = request.time.applyAsLong(entry.key());
-            if (time >= low && time <= high && request.has.test(entry.key())) {
+            long time = request.keys.time(entry.key());
+            if (time >= low
+                    && time <= high
+                    && request.keys.has(entry.key())
+                    && request.has.test(entry.key())) {
                 next = entry;
             }
         }
@@ -99,7 +94,7 @@ final class SegmentIterator<K> implements KeyValueIterator<K, byte[]> {
             return;
         }
         segment += request.isForward ? 1 : -1;
-        range = request.opener.open(segment, low, high);
+        range = store.scan(request.keys, segment, low, high, request.isForward);
     }
 
     @Override

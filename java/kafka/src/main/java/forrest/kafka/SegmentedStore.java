@@ -1,7 +1,6 @@
 package forrest.kafka;
 
 import forrest.RangeIterator;
-import org.apache.kafka.common.utils.Bytes;
 
 /**
  * A store of records whose keys begin with a segment of time ({@link SegmentKeys}). A record older than the retention is
@@ -38,10 +37,11 @@ abstract class SegmentedStore extends ExpiringStore {
         }
     }
 
-    /** The pairs of a range of keys in a segment; null is no bound. */
-    final RangeIterator scan(long segment, Bytes from, Bytes to, boolean isForward) {
-        byte[] first = SegmentKeys.from(segment, from);
-        byte[] last = SegmentKeys.to(segment, to);
-        return call(() -> isForward ? data.range(first, last) : data.reverse(first, last));
+    /** The pairs of a segment from the first to the last that a range asks for, of times from {@code low} to {@code high}. */
+    final RangeIterator scan(SegmentRange range, long segment, long low, long high, boolean isForward) {
+        long start = segment * interval;
+        byte[] first = range.first(segment, Math.max(low, start));
+        byte[] last = range.last(segment, high - start < interval ? high : start + interval - 1);
+        return call(() -> isForward ? data.rangeClosed(first, last) : data.reverseClosed(first, last));
     }
 }

@@ -29,15 +29,28 @@ final class VersionKeys {
 
     /** The key of a version. */
     static byte[] version(byte[] key, long time) {
-        return SegmentKeys.escape(ByteBuffer.allocate(SegmentKeys.escapedBytes(key) + 8), key)
-                .putLong(Long.MAX_VALUE - time)
-                .array();
+        return escape(key, 8).putLong(Long.MAX_VALUE - time).array();
     }
 
     /** The lowest key of a version, which is the newest. */
     static byte[] newest(byte[] key) {
-        return SegmentKeys.escape(ByteBuffer.allocate(SegmentKeys.escapedBytes(key)), key)
-                .array();
+        return escape(key, 0).array();
+    }
+
+    /** A key with escapes and its end, with room for more bytes. */
+    private static ByteBuffer escape(byte[] key, int more) {
+        int bytes = key.length + 2 + more;
+        for (byte b : key) {
+            bytes += b == 0 ? 1 : 0;
+        }
+        ByteBuffer buffer = ByteBuffer.allocate(bytes);
+        for (byte b : key) {
+            buffer.put(b);
+            if (b == 0) {
+                buffer.put((byte) 0xff);
+            }
+        }
+        return buffer.putShort((short) 0);
     }
 
     /** A key above all versions. */

@@ -21,6 +21,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
@@ -112,6 +113,36 @@ class BadInputTest {
         ProcessorStateException refused = assertThrows(ProcessorStateException.class, this::open);
         assertTrue(refused.getMessage().contains("is a key-value store 2"), refused.getMessage());
         assertTrue(refused.getMessage().contains("delete the directory"), refused.getMessage());
+    }
+
+    /** The keys of windows and sessions had another order once. */
+    @Test
+    void windowsAndSessionsOfTheFirstVersionAreRefused() throws IOException {
+        Files.createDirectories(storeDirectory().getParent());
+        Duration hour = Duration.ofHours(1);
+        Map<String, Supplier<StateStore>> stores = Map.of(
+                "window store", () -> ForrestStores.windowStore("store", hour, hour, false).get(),
+                "timestamped window store", () -> ForrestStores.timestampedWindowStore("store", hour, hour, false).get(),
+                "window store with headers", () -> ForrestStores.windowStoreWithHeaders("store", hour, hour, false).get(),
+                "session store", () -> ForrestStores.sessionStore("store", hour).get(),
+                "session store with headers", () -> ForrestStores.sessionStoreWithHeaders("store", hour).get());
+        stores.forEach((kind, store) -> {
+            String first = kind + " 1, segments of 1800000 ms";
+            try (Store written = Store.open(storeDirectory().toString())) {
+                written.write(
+                        new WriteBatch()
+                                .put(
+                                        written.keyspace("kafka"),
+                                        "kind".getBytes(StandardCharsets.UTF_8),
+                                        first.getBytes(StandardCharsets.UTF_8)),
+                        Durability.BUFFERED);
+            }
+            ProcessorStateException refused =
+                    assertThrows(ProcessorStateException.class, () -> open(context(directory), store.get()));
+            assertTrue(refused.getMessage().contains("is a " + first), refused.getMessage());
+            assertTrue(refused.getMessage().contains("wants a " + kind + " 2, "), refused.getMessage());
+            assertTrue(refused.getMessage().contains("delete the directory to restore"), refused.getMessage());
+        });
     }
 
     /** RocksDB's stores are in another directory, which stays; Kafka Streams restores the store from its changelog. */

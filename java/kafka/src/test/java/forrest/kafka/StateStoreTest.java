@@ -39,6 +39,8 @@ import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.ValueTimestampHeaders;
+import org.apache.kafka.streams.state.internals.SessionKeySchema;
+import org.apache.kafka.streams.state.internals.WindowKeySchema;
 import org.apache.kafka.test.InternalMockProcessorContext;
 import org.apache.kafka.test.StreamsTestUtils;
 import org.junit.jupiter.api.Test;
@@ -202,29 +204,55 @@ class StateStoreTest {
         again.close();
     }
 
+    /** So that caches, which have those bytes, are in the same order. */
     @Test
-    void keysOfSegmentsAreInTheOrderOfTheRecordsKeys() {
+    void keysAreThoseOfTheChangelogAfterTheSegment() {
+        byte[] key = {'a', 0};
+        byte[] window = WindowKeySchema.toStoreKeyBinary(Bytes.wrap(key), 7, 3).get();
+        assertArrayEquals(SegmentKeys.ofChangelog(2, window), SegmentKeys.window(2, key, 7, 3));
+        assertEquals(7, SegmentKeys.start(SegmentKeys.ofChangelog(2, window)));
+        byte[] session = SessionKeySchema.toBinary(Bytes.wrap(key), 5, 9).get();
+        byte[] at = SegmentKeys.session(2, key, 9, 5);
+        assertArrayEquals(SegmentKeys.ofChangelog(2, session), at);
+        assertEquals(Bytes.wrap(key), SegmentKeys.keyOfSession(at));
+        assertEquals(9, SegmentKeys.sessionEnd(at));
+        assertEquals(5, SegmentKeys.sessionStart(at));
+    }
+
+    @Test
+    void rangesOfASegmentHaveTheKeysThatAreAskedFor() {
         long seed = System.nanoTime();
         Random random = new Random(seed);
-        for (int i = 0; i < 20_000; i++) {
+        for (int i = 0; i < 100_000; i++) {
             Bytes one = key(random);
-            Bytes two = key(random);
-            byte[] window = SegmentKeys.window(7, one.get(), Math.abs(random.nextLong()), random.nextInt(9));
-            byte[] other = SegmentKeys.window(7, two.get(), Math.abs(random.nextLong()), random.nextInt(9));
-            assertEquals(one, SegmentKeys.keyOfWindow(window), "seed " + seed);
-            int order = Integer.signum(one.compareTo(two));
-            if (order != 0) {
-                assertEquals(order, Integer.signum(Arrays.compareUnsigned(window, other)), "seed " + seed);
-            }
-            boolean isBetween = Arrays.compareUnsigned(window, SegmentKeys.from(7, two)) >= 0;
-            assertEquals(order >= 0, isBetween, "seed " + seed);
-            boolean isBelow = Arrays.compareUnsigned(window, SegmentKeys.to(7, two)) < 0;
-            assertEquals(order <= 0, isBelow, "seed " + seed);
-            byte[] session = SegmentKeys.session(7, one.get(), 9, 5);
-            assertEquals(one, SegmentKeys.keyOfSession(session), "seed " + seed);
-            assertEquals(9, SegmentKeys.sessionEnd(session));
-            assertEquals(5, SegmentKeys.sessionStart(session));
+            Bytes two = random.nextInt(4) == 0 ? one : key(random);
+            boolean isOrdered = one.compareTo(two) <= 0;
+            Bytes from = isOrdered ? one : two;
+            Bytes to = isOrdered ? two : one;
+            Bytes key = random.nextInt(3) == 0 ? from : key(random);
+            long low = time(random);
+            long high = low + random.nextInt(70_000);
+            long time = random.nextBoolean() ? low + random.nextInt((int) (high - low + 1)) : time(random);
+            var range = new SegmentRange(from, to, SegmentKeys.NUMBERS_OF_WINDOW);
+            byte[] at = SegmentKeys.window(7, key.get(), time, random.nextInt(3));
+            boolean isInRange = Arrays.compareUnsigned(at, range.first(7, low)) >= 0
+                    && Arrays.compareUnsigned(at, range.last(7, high)) <= 0;
+            boolean isTime = low <= time && time <= high;
+            assertEquals(key, SegmentKeys.keyOfWindow(at), "seed " + seed);
+            assertEquals(
+                    isTime && from.compareTo(key) <= 0 && key.compareTo(to) <= 0,
+                    isTime && isInRange && range.has(at),
+                    "seed " + seed);
+            var all = new SegmentRange(null, null, SegmentKeys.NUMBERS_OF_WINDOW);
+            assertTrue(Arrays.compareUnsigned(at, all.first(7, low)) >= 0 && all.has(at), "seed " + seed);
+            assertTrue(Arrays.compareUnsigned(at, all.last(7, high)) < 0, "seed " + seed);
+            assertTrue(Arrays.compareUnsigned(at, all.last(6, high)) > 0, "seed " + seed);
         }
+    }
+
+    /** Times whose bytes are like those of keys. */
+    private static long time(Random random) {
+        return random.nextLong() >>> 1 + 8 * random.nextInt(8);
     }
 
     private static Bytes key(Random random) {
