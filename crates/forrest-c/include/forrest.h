@@ -2562,9 +2562,9 @@ int32_t forrest_move_log(const char *store,
  * writers do not wait meanwhile. When this returns, the backup survives a loss of power. Put it on another device.
  *
  * If the newest backup there is of another directory, the call fails, unless `other_store` is true. `go_on` is called
- * as for `forrest_salvage`. `backup_bytes` is `sizeof(forrest_backup)`; fields that the program was not compiled for
- * are left out, and fields that this library does not have are 0. A store that another process has open can be opened
- * with `FORREST_READ_ONLY` and backed up.
+ * as for `forrest_salvage`. It may close `db`; the store then stays open until this returns. `backup_bytes` is
+ * `sizeof(forrest_backup)`; fields that the program was not compiled for are left out, and fields that this library
+ * does not have are 0. A store that another process has open can be opened with `FORREST_READ_ONLY` and backed up.
  *
  * A backup that fails leaves the earlier ones whole: `FORREST_INVALID_ARGUMENT` if the directory has other files, lies
  * within that of the store, or has backups of another store; `FORREST_BUSY` if somebody else changes it, or if `go_on`

@@ -917,6 +917,19 @@ static void listening(void) {
     CHECK(system(command) == 0);
 }
 
+struct closing {
+    forrest_db *db;
+    size_t calls;
+};
+
+static bool close_meanwhile(void *context, uint64_t done, uint64_t whole) {
+    struct closing *const closing = context;
+    CHECK(done <= whole);
+    if (closing->calls++ == 0)
+        ANSWERS(FORREST_OK, forrest_close(closing->db));
+    return true;
+}
+
 /* A store has two backups. They are listed, verified, restored and removed; damage is found. */
 static void backing_up(void) {
     char directory[] = "/tmp/forrest-backup-XXXXXX", command[200];
@@ -960,13 +973,19 @@ static void backing_up(void) {
     ANSWERS(FORREST_OK, forrest_open(to, &db));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_backup_create(db, backups, false, NULL, NULL, &backup, sizeof backup));
     ANSWERS(FORREST_OK, forrest_backup_create(db, backups, true, NULL, NULL, &backup, sizeof backup));
-    ANSWERS(FORREST_OK, forrest_close(db));
+    /* The function that sees the progress may close the handle. The store is closed when the backup is complete. */
+    ANSWERS(FORREST_OK, forrest_set(db, T("elm"), T("Ulmus")));
+    ANSWERS(FORREST_OK, forrest_compact(db));
+    struct closing closing = {db, 0};
+    ANSWERS(FORREST_OK, forrest_backup_create(db, backups, false, close_meanwhile, &closing, &backup, sizeof backup));
+    CHECK(closing.calls > 0 && backup.id > 0 && pairs_of(to) == 2);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_close(db));
 
     forrest_pruned pruned;
     ANSWERS(FORREST_OK, forrest_backup_prune(backups, FORREST_KEEP_SINCE, first.time_ms, &pruned, sizeof pruned));
     CHECK(pruned.backups == 0);
     ANSWERS(FORREST_OK, forrest_backup_prune(backups, FORREST_KEEP_NEWEST, 2, &pruned, sizeof pruned));
-    CHECK(pruned.backups == 1 && pruned.bytes > 0);
+    CHECK(pruned.backups == 2 && pruned.bytes > 0);
     ANSWERS(FORREST_OK, forrest_backup_prune(backups, FORREST_KEEP_SINCE, UINT64_MAX, &pruned, sizeof pruned));
     CHECK(pruned.backups == 1);
     snprintf(command, sizeof command, "for file in %s/*.copy; do printf x >$file; done", backups);
