@@ -9,6 +9,8 @@
  *   error. forrest_strerror() has a text for each code. forrest_error_message() says what failed and where.
  * - Bytes are passed as a pointer and a length, and may be any bytes. The pointer may be null if the length is 0. The key of
  *   length 0 is a key. Functions copy or read their arguments before they return.
+ * - The start and the end of a range, a prefix, and the key of a seek may be longer than the longest key. So the key "k\0" is
+ *   always a start after the key "k".
  * - A handle (forrest_db, forrest_iter, ...) is a number in a pointer's type: it points to nothing. A call with a handle that
  *   is null, closed, never returned by the library or of another kind fails with FORREST_INVALID_ARGUMENT, in any thread, as
  *   often as it is made: no number is used twice. After a fork, the parent's handles are FORREST_INVALID_ARGUMENT in the
@@ -1650,7 +1652,7 @@ int32_t forrest_batch_delete(forrest_batch *batch, const void *key, size_t key_b
 
 /**
  * Adds a change that removes all keys from `start` up to, but without, `end`. A null `end` is no end.
- * `FORREST_LIMIT` if one of them is too long for any store. Changes that follow can set keys of the range again.
+ * Changes that follow can set keys of the range again.
  *
  * # Safety
  * - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
@@ -1694,8 +1696,8 @@ int32_t forrest_batch_compare_and_swap(forrest_batch *batch,
  * `forrest_write` fails with `FORREST_INVALID_ARGUMENT`. They are compared with the store as it is before the
  * batch, in time proportional to `count`, while other threads wait to write. On a mismatch nothing of the batch
  * is applied: `forrest_write` fails with `FORREST_CONDITION_FAILED`, and `forrest_try_write` returns
- * `FORREST_MISMATCH`, with the first key that differs in place of the value. `FORREST_LIMIT` if a key or value is
- * too long for any store.
+ * `FORREST_MISMATCH`, with the first key that differs in place of the value. `FORREST_LIMIT` if the key or value
+ * of a pair is too long for any store.
  *
  * # Safety
  * - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
@@ -1925,8 +1927,7 @@ int32_t forrest_transaction_delete(forrest_transaction *transaction, const void 
 
 /**
  * Removes all keys from `start` up to, but without, `end`, those that exist at the commit. A null `end` is no end.
- * This is not a read: a key that appears in the range meanwhile is no conflict, and is removed. `FORREST_LIMIT` if a
- * key is too long for any store.
+ * This is not a read: a key that appears in the range meanwhile is no conflict, and is removed.
  *
  * # Safety
  * - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
@@ -2241,7 +2242,7 @@ int32_t forrest_iter_create(const forrest_db *db, forrest_iter **iter);
 int32_t forrest_iter_create_keys(const forrest_db *db, forrest_iter **iter);
 
 /**
- * Moves to the first key at or after `key`.
+ * Moves to the first key at or after `key`, which may have any length, as a bound of a range.
  *
  * # Safety
  * - `key` is null or has `key_bytes` readable bytes.
@@ -2249,7 +2250,7 @@ int32_t forrest_iter_create_keys(const forrest_db *db, forrest_iter **iter);
 int32_t forrest_iter_seek(forrest_iter *iter, const void *key, size_t key_bytes);
 
 /**
- * Moves to the last key at or before `key`.
+ * Moves to the last key at or before `key`, which may have any length.
  *
  * # Safety
  * - `key` is null or has `key_bytes` readable bytes.
@@ -2450,8 +2451,7 @@ int32_t forrest_set_option(forrest_db *db,
  * key. The memtables are written to tables first. Afterwards the range takes the least space. Neighbouring pairs, of
  * the size of a table, may be rewritten too.
  *
- * As `forrest_compact`; `FORREST_INVALID_ARGUMENT` if the keyspace was dropped; `FORREST_LIMIT` for a key that is too
- * long.
+ * As `forrest_compact`; `FORREST_INVALID_ARGUMENT` if the keyspace was dropped.
  *
  * # Safety
  * - `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes.

@@ -5,6 +5,7 @@ use crate::code::FORREST_ABSENT;
 use crate::failure::Failure;
 use forrest_rust::{EncryptionKey, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::ops::Bound;
 use std::ptr;
 
 /// A key from C.
@@ -42,6 +43,39 @@ pub(crate) unsafe fn perhaps<'a>(
     unsafe { read(start, length) }.map(Some)
 }
 
+/// A bound of a range or the target of a seek from C. It may be longer than the longest key, such as the successor of a
+/// key of the greatest length.
+///
+/// # Safety
+/// - As [`bytes`].
+pub(crate) unsafe fn bound<'a>(start: *const c_void, length: usize) -> Result<&'a [u8], Failure> {
+    // SAFETY: `start` and `length` meet the requirements of `bytes`, which are those of this function.
+    unsafe { bytes("bound", start, length, isize::MAX as usize) }
+}
+
+/// Where a range starts and ends.
+pub(crate) type Range<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
+/// A range from C, from `start` up to, but without, `end`.
+///
+/// # Safety
+/// - `start` and `end` each meet the requirements of [`bytes`].
+pub(crate) unsafe fn range<'a>(
+    start: *const c_void,
+    start_bytes: usize,
+    end: *const c_void,
+    end_bytes: usize,
+) -> Result<Range<'a>, Failure> {
+    // SAFETY: `start` and `end` meet the requirements of `bytes`, which are those of this function.
+    let (start, end) = unsafe { (bound(start, start_bytes)?, self::end(end, end_bytes)?) };
+    Ok((Bound::Included(start), before(end)))
+}
+
+/// The upper bound of a range that may have an end.
+pub(crate) fn before(end: Option<&[u8]>) -> Bound<&[u8]> {
+    end.map_or(Bound::Unbounded, Bound::Excluded)
+}
+
 /// The end of a range from C. Null with the length 0 or `FORREST_ABSENT` is no end. The empty key is a
 /// non-null pointer with the length 0.
 ///
@@ -53,7 +87,7 @@ pub(crate) unsafe fn end<'a>(start: *const c_void, length: usize) -> Result<Opti
     }
     // SAFETY: `start` and `length` meet the requirements of `bytes`, which are those of `perhaps` and of this
     // function.
-    unsafe { perhaps(key, start, length) }
+    unsafe { perhaps(bound, start, length) }
 }
 
 /// An encryption key from C.

@@ -10,7 +10,6 @@ use crate::value::{Value, hold};
 use forrest_rust::{Expires, Keyspace, Op, WriteBatch, WriteOptions, Written};
 use std::borrow::Cow;
 use std::ffi::c_void;
-use std::ops::Bound;
 use std::ptr;
 
 /// Changes that are applied at one instant. Only one thread at a time may use a batch.
@@ -109,7 +108,7 @@ pub unsafe extern "C" fn forrest_batch_delete(
 }
 
 /// Adds a change that removes all keys from `start` up to, but without, `end`. A null `end` is no end.
-/// `FORREST_LIMIT` if one of them is too long for any store. Changes that follow can set keys of the range again.
+/// Changes that follow can set keys of the range again.
 ///
 /// # Safety
 /// - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
@@ -124,8 +123,8 @@ pub unsafe extern "C" fn forrest_batch_delete_range(
     guard(|| {
         // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the
         // Safety section demands.
-        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
-        push(batch, Op::DeleteRange { start, end })
+        let range = unsafe { argument::range(start, start_bytes, end, end_bytes) }?;
+        push(batch, Op::delete_range(range).map(|bytes: &Vec<u8>| &bytes[..]))
     })
 }
 
@@ -185,8 +184,8 @@ pub unsafe extern "C" fn forrest_batch_compare_and_swap(
 /// `forrest_write` fails with `FORREST_INVALID_ARGUMENT`. They are compared with the store as it is before the
 /// batch, in time proportional to `count`, while other threads wait to write. On a mismatch nothing of the batch
 /// is applied: `forrest_write` fails with `FORREST_CONDITION_FAILED`, and `forrest_try_write` returns
-/// `FORREST_MISMATCH`, with the first key that differs in place of the value. `FORREST_LIMIT` if a key or value is
-/// too long for any store.
+/// `FORREST_MISMATCH`, with the first key that differs in place of the value. `FORREST_LIMIT` if the key or value
+/// of a pair is too long for any store.
 ///
 /// # Safety
 /// - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
@@ -209,15 +208,13 @@ pub unsafe extern "C" fn forrest_batch_compare_range(
         // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, and each array is
         // null or has `count` elements that are null or have as many readable bytes as their lengths say, as the
         // Safety section demands.
-        let (start, end, keys, values) = unsafe {
+        let (range, keys, values) = unsafe {
             (
-                key(start, start_bytes)?,
-                argument::end(end, end_bytes)?,
+                argument::range(start, start_bytes, end, end_bytes)?,
                 argument::many(key, keys, keys_bytes, count)?,
                 argument::many(value, values, values_bytes, count)?,
             )
         };
-        let range = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
         let op = Op::compare_range(range, keys.into_iter().zip(values));
         push(batch, op.map(|bytes: &Vec<u8>| &bytes[..]))
     })

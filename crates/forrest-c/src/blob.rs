@@ -8,7 +8,6 @@ use crate::handle::Table;
 use forrest_rust::{Blobs, DEFAULT_PIECE_BYTES, Error, ErrorKind};
 use std::ffi::c_void;
 use std::io::Write;
-use std::ops::Bound;
 use std::{fmt, ptr, slice};
 
 /// A blob that is being written: `forrest_blob_finish` makes it visible. It keeps the store open.
@@ -240,11 +239,11 @@ pub unsafe extern "C" fn forrest_blob_list(
     guard(|| {
         // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the Safety
         // section demands.
-        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
+        let range = unsafe { argument::range(start, start_bytes, end, end_bytes) }?;
         let see = see.ok_or_else(|| Failure::invalid("the function of the list is null"))?;
         // The iteration does not hold the handle's lock, because `see` may close the handle.
         let blobs = blobs(&*Db::of(db)?)?;
-        for entry in blobs.range((Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded))) {
+        for entry in blobs.range(range) {
             let (key, bytes) = entry?;
             // SAFETY: `see` meets the requirements of `forrest_see_blob`, as the Safety section demands. The key lives
             // until it returns.

@@ -7,6 +7,7 @@ use crate::failure::{Failure, guard};
 use crate::value::{Value, hold};
 use forrest_rust::{Expires, Op, Outcome, Swap, prefix_end};
 use std::ffi::{c_char, c_void};
+use std::ops::Bound;
 use std::ptr;
 use std::time::Duration;
 
@@ -123,8 +124,8 @@ pub unsafe extern "C" fn forrest_delete_range(
     guard(|| {
         // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the
         // Safety section demands.
-        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
-        apply(db, Op::DeleteRange { start, end }).map(|_| FORREST_OK)
+        let range = unsafe { argument::range(start, start_bytes, end, end_bytes) }?;
+        delete(db, range)
     })
 }
 
@@ -140,8 +141,9 @@ pub unsafe extern "C" fn forrest_delete_prefix(
 ) -> i32 {
     guard(|| {
         // SAFETY: `prefix` is null or has `prefix_bytes` readable bytes, as the Safety section demands.
-        let start = unsafe { key(prefix, prefix_bytes) }?;
-        apply(db, Op::DeleteRange { start, end: prefix_end(start).as_deref() }).map(|_| FORREST_OK)
+        let start = unsafe { argument::bound(prefix, prefix_bytes) }?;
+        let end = prefix_end(start);
+        delete(db, (Bound::Included(start), argument::before(end.as_deref())))
     })
 }
 
@@ -265,6 +267,11 @@ pub unsafe extern "C" fn forrest_compare_and_swap(
         }
         Ok(FORREST_MISMATCH)
     })
+}
+
+/// Removes all keys of a range.
+fn delete(db: *mut Db, range: argument::Range<'_>) -> Result<i32, Failure> {
+    apply(db, Op::delete_range(range).map(|bytes: &Vec<u8>| &bytes[..])).map(|_| FORREST_OK)
 }
 
 /// The single write path of all changes outside of batches.

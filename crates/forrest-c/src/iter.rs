@@ -1,11 +1,11 @@
 //! Iterators: a position in the order of keys that moves in both directions.
 
-use crate::argument::{Place, key};
+use crate::argument::{self, Place};
 use crate::code::{FORREST_NOT_FOUND, FORREST_OK};
 use crate::db::Db;
 use crate::failure::{Failure, guard};
 use crate::handle::Table;
-use forrest_rust::{Cursor, Value};
+use forrest_rust::{Cursor, MAX_KEY_BYTES, Value};
 use std::ffi::c_void;
 use std::ptr;
 
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn forrest_iter_create_keys(db: *const Db, iter: *mut *mut
     })
 }
 
-/// Moves to the first key at or after `key`.
+/// Moves to the first key at or after `key`, which may have any length, as a bound of a range.
 ///
 /// # Safety
 /// - `key` is null or has `key_bytes` readable bytes.
@@ -91,12 +91,12 @@ pub unsafe extern "C" fn forrest_iter_create_keys(db: *const Db, iter: *mut *mut
 pub unsafe extern "C" fn forrest_iter_seek(iter: *mut Iter, key: *const c_void, key_bytes: usize) -> i32 {
     guard(|| {
         // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
-        let key = unsafe { self::key(key, key_bytes) };
-        ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.seek(key?)?))
+        let key = unsafe { argument::bound(key, key_bytes) };
+        ITERS.exclusive(iter)?.0.go(|cursor| seek(cursor, key?))
     })
 }
 
-/// Moves to the last key at or before `key`.
+/// Moves to the last key at or before `key`, which may have any length.
 ///
 /// # Safety
 /// - `key` is null or has `key_bytes` readable bytes.
@@ -108,9 +108,25 @@ pub unsafe extern "C" fn forrest_iter_seek_for_prev(
 ) -> i32 {
     guard(|| {
         // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
-        let key = unsafe { self::key(key, key_bytes) };
-        ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.seek_for_prev(key?)?))
+        let key = unsafe { argument::bound(key, key_bytes) };
+        // No key lies between one that is too long and its beginning.
+        ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.seek_for_prev(beginning(key?))?))
     })
+}
+
+/// The beginning of a key, as long as the longest key.
+fn beginning(key: &[u8]) -> &[u8] {
+    &key[..key.len().min(MAX_KEY_BYTES)]
+}
+
+/// Moves to the first key at or after `key`.
+fn seek(cursor: &mut Cursor, key: &[u8]) -> Result<bool, Failure> {
+    let beginning = beginning(key);
+    let found = cursor.seek(beginning)?;
+    if key.len() > MAX_KEY_BYTES && cursor.key() == Some(beginning) {
+        return Ok(cursor.next()?);
+    }
+    Ok(found)
 }
 
 /// Moves to the first key.

@@ -262,11 +262,9 @@ pub unsafe extern "C" fn forrest_count(
     guard(|| {
         // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, and `keys`
         // is null or writable, as the Safety section demands.
-        let (mut keys, start, end) = unsafe {
-            (Place::of("count", keys, 0)?, key(start, start_bytes)?, argument::end(end, end_bytes)?)
-        };
-        let end = end.map_or(Bound::Unbounded, Bound::Excluded);
-        keys.put(Db::of(db)?.view().count((Bound::Included(start), end))?);
+        let (mut keys, range) =
+            unsafe { (Place::of("count", keys, 0)?, argument::range(start, start_bytes, end, end_bytes)?) };
+        keys.put(Db::of(db)?.view().count(range)?);
         Ok(FORREST_OK)
     })
 }
@@ -295,15 +293,14 @@ pub unsafe extern "C" fn forrest_approximate(
     guard(|| {
         // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, and `keys` and
         // `bytes` are null or writable, as the Safety section demands.
-        let (mut keys, mut bytes, start, end) = unsafe {
+        let (mut keys, mut bytes, range) = unsafe {
             (
                 Place::of("number of keys", keys, 0)?,
                 Place::of("number of bytes", bytes, 0)?,
-                key(start, start_bytes)?,
-                argument::end(end, end_bytes)?,
+                argument::range(start, start_bytes, end, end_bytes)?,
             )
         };
-        let about = Db::of(db)?.view().approximate((Bound::Included(start), before(end)))?;
+        let about = Db::of(db)?.view().approximate(range)?;
         keys.put(about.keys);
         bytes.put(about.bytes);
         Ok(FORREST_OK)
@@ -356,12 +353,13 @@ pub unsafe extern "C" fn forrest_multi_scan(
         // its length says, as the Safety section demands.
         let (starts, ends) = unsafe {
             (
-                argument::many(key, starts, starts_bytes, count)?,
+                argument::many(argument::bound, starts, starts_bytes, count)?,
                 argument::many(argument::end, ends, ends_bytes, count)?,
             )
         };
         let ranges = starts.into_iter().zip(ends);
-        let ranges: Vec<_> = ranges.map(|(start, end)| (Bound::Included(start), before(end))).collect();
+        let ranges: Vec<_> =
+            ranges.map(|(start, end)| (Bound::Included(start), argument::before(end))).collect();
         // The scan does not hold the handle's lock, because `see` may close the handle.
         let view = Db::of(db)?.view().clone();
         let show = |range: usize, key: &[u8], value: &[u8]| {
@@ -402,7 +400,7 @@ pub unsafe extern "C" fn forrest_prefixes_exist(
         }
         // SAFETY: the arrays are null or have `count` elements, each of which is null or has as many readable bytes as
         // its length says, as the Safety section demands.
-        let prefixes = unsafe { argument::many(key, prefixes, prefixes_bytes, count) };
+        let prefixes = unsafe { argument::many(argument::bound, prefixes, prefixes_bytes, count) };
         // A count beyond the limit writes nothing.
         if count <= isize::MAX as usize / size_of::<usize>() {
             // SAFETY: `exist` is not null, checked above, or `count` is 0. It has `count` writable elements.
@@ -452,8 +450,8 @@ pub unsafe extern "C" fn forrest_scan(
     guard(|| {
         // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the
         // Safety section demands.
-        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
-        scan(db, see, context, |view, show| view.scan((Bound::Included(start), before(end)), show))
+        let range = unsafe { argument::range(start, start_bytes, end, end_bytes) }?;
+        scan(db, see, context, |view, show| view.scan(range, show))
     })
 }
 
@@ -474,13 +472,9 @@ pub unsafe extern "C" fn forrest_scan_back(
     guard(|| {
         // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the
         // Safety section demands.
-        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
-        scan(db, see, context, |view, show| view.scan_back((Bound::Included(start), before(end)), show))
+        let range = unsafe { argument::range(start, start_bytes, end, end_bytes) }?;
+        scan(db, see, context, |view, show| view.scan_back(range, show))
     })
-}
-
-fn before(end: Option<&[u8]>) -> Bound<&[u8]> {
-    end.map_or(Bound::Unbounded, Bound::Excluded)
 }
 
 /// Calls `see` with each pair that `walk` finds.

@@ -9,7 +9,6 @@ use crate::options::{FORREST_DURABILITY_DEFAULT, durability};
 use crate::value::{Value, answer, hold, release};
 use forrest_rust::{Committed, Draft, Keyspace, RangeCursor, Savepoint, WriteOptions};
 use std::ffi::c_void;
-use std::ops::Bound;
 use std::ptr;
 use std::time::Duration;
 
@@ -209,11 +208,9 @@ pub unsafe extern "C" fn forrest_transaction_range(
     guard(|| {
         // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the
         // Safety section demands.
-        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
-        let cursor =
-            RangeCursor::new((Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded)));
+        let range = unsafe { argument::range(start, start_bytes, end, end_bytes) }?;
         let mut transaction = of(transaction)?;
-        transaction.range = Some((cursor, transaction.on.clone()));
+        transaction.range = Some((RangeCursor::new(range), transaction.on.clone()));
         Ok(FORREST_OK)
     })
 }
@@ -324,8 +321,7 @@ pub unsafe extern "C" fn forrest_transaction_delete(
 }
 
 /// Removes all keys from `start` up to, but without, `end`, those that exist at the commit. A null `end` is no end.
-/// This is not a read: a key that appears in the range meanwhile is no conflict, and is removed. `FORREST_LIMIT` if a
-/// key is too long for any store.
+/// This is not a read: a key that appears in the range meanwhile is no conflict, and is removed.
 ///
 /// # Safety
 /// - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
@@ -340,8 +336,7 @@ pub unsafe extern "C" fn forrest_transaction_delete_range(
     guard(|| {
         // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the
         // Safety section demands.
-        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
-        let range = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
+        let range = unsafe { argument::range(start, start_bytes, end, end_bytes) }?;
         of(transaction)?.draft().delete_range(range)?;
         Ok(FORREST_OK)
     })

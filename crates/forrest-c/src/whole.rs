@@ -1,7 +1,7 @@
 //! Operations on a whole store: sync, checkpoint, verify, flush, settle, compact, resume, changes of options,
 //! statistics, and the capabilities of its home.
 
-use crate::argument::{self, Fields, Place, key, text};
+use crate::argument::{self, Fields, Place, text};
 use crate::code::FORREST_OK;
 use crate::db::Db;
 use crate::failure::guard;
@@ -9,7 +9,6 @@ use crate::options::changes;
 use crate::value::hand_over;
 use forrest_rust::Capability;
 use std::ffi::{c_char, c_void};
-use std::ops::Bound;
 use std::ptr;
 
 /// Makes everything written before as durable as this home can, and then returns. On disk it then survives a
@@ -154,8 +153,7 @@ pub extern "C" fn forrest_set_option(db: *mut Db, option: i32, value: u64) -> i3
 /// key. The memtables are written to tables first. Afterwards the range takes the least space. Neighbouring pairs, of
 /// the size of a table, may be rewritten too.
 ///
-/// As `forrest_compact`; `FORREST_INVALID_ARGUMENT` if the keyspace was dropped; `FORREST_LIMIT` for a key that is too
-/// long.
+/// As `forrest_compact`; `FORREST_INVALID_ARGUMENT` if the keyspace was dropped.
 ///
 /// # Safety
 /// - `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes.
@@ -170,9 +168,8 @@ pub unsafe extern "C" fn forrest_compact_range(
     guard(|| {
         // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the Safety
         // section demands.
-        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
-        let bounds = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
-        Db::of(db)?.newest()?.1.compact_range(bounds)?;
+        let range = unsafe { argument::range(start, start_bytes, end, end_bytes) }?;
+        Db::of(db)?.newest()?.1.compact_range(range)?;
         Ok(FORREST_OK)
     })
 }

@@ -1,7 +1,7 @@
 //! [`Cursor`]: a position in a kernel store, with some neighbouring pairs that were fetched together.
 
 use crate::raw::abi;
-use crate::store::{Store, check_key};
+use crate::store::Store;
 use forrest_engine::chunk::COPIED_VALUE_BYTES;
 use forrest_engine::{Chunk, Direction, Filled, Goto, Result, Value};
 use std::ops::Bound;
@@ -95,14 +95,8 @@ impl forrest_engine::Cursor for Cursor {
         match goto {
             Goto::First => self.jump((Unbounded, Unbounded), Direction::Forward),
             Goto::Last => self.jump((Unbounded, Unbounded), Direction::Backward),
-            Goto::Seek(key) => {
-                check_key(key)?;
-                self.jump((Included(key), Unbounded), Direction::Forward)
-            }
-            Goto::SeekForPrev(key) => {
-                check_key(key)?;
-                self.jump((Unbounded, Included(key)), Direction::Backward)
-            }
+            Goto::Seek(key) => self.jump((Included(key), Unbounded), Direction::Forward),
+            Goto::SeekForPrev(key) => self.jump((Unbounded, Included(key)), Direction::Backward),
             Goto::Skip(count) => {
                 for _ in 0..count {
                     if !self.step(Direction::Forward)? {

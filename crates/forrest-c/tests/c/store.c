@@ -181,7 +181,7 @@ static void scanning(forrest_db *db) {
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_scan_back(db, T("a"), T("b"), NULL, NULL));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_scan(db, NULL, 1, T("b"), show, &shown));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_scan_back(db, T("a"), NULL, 1, show, &shown));
-    ANSWERS(FORREST_LIMIT, forrest_scan(db, "a", 65536, T("b"), show, &shown));
+    ANSWERS(FORREST_LIMIT, forrest_scan(db, "a", SIZE_MAX, T("b"), show, &shown));
     CHECK(shown.count == 0);
     ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT));
 }
@@ -236,10 +236,91 @@ static void counting_and_deleting_ranges(forrest_db *db) {
     ANSWERS(FORREST_LIMIT, forrest_count(db, "a", FORREST_ABSENT, T("b"), &keys));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete_range(NULL, T("a"), T("b")));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete_range(db, NULL, FORREST_ABSENT, T("b")));
-    ANSWERS(FORREST_LIMIT, forrest_delete_range(db, T("a"), "b", 65536));
+    ANSWERS(FORREST_LIMIT, forrest_delete_range(db, T("a"), "b", SIZE_MAX));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_contains(NULL, T("a")));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_contains(db, NULL, 1));
     ANSWERS(FORREST_LIMIT, forrest_contains(db, "a", 65536));
+}
+
+static bool count_seen(void *context, const void *key, size_t key_bytes, const void *value, size_t value_bytes) {
+    (void)key, (void)key_bytes, (void)value, (void)value_bytes;
+    ++*(size_t *)context;
+    return true;
+}
+
+static bool count_seen_in(void *context, size_t range, const void *key, size_t key_bytes, const void *value,
+                          size_t value_bytes) {
+    CHECK(range == 0);
+    return count_seen(context, key, key_bytes, value, value_bytes);
+}
+
+/* A bound may be longer than the longest key. An iteration that goes on after a key of the greatest length has one. */
+static void bounds_of_any_length(forrest_db *db, const char *url) {
+    static char first[70000];
+    const size_t longest = strncmp(url, "llds", 4) == 0 ? 4096 : 65535;
+    const size_t lengths[] = {longest + 1, 65536, sizeof first};
+    memset(first, 1, sizeof first);
+    for (size_t at = 0; at < sizeof lengths / sizeof *lengths; at++) {
+        const size_t bytes = lengths[at];
+        const void *const bound = first, *key;
+        const char *const values[] = {"v"};
+        const void *const keys[] = {"\2"}, *const none = NULL;
+        const size_t ones[] = {1}, zero = 0;
+        uint64_t count, more;
+        size_t seen = 0, key_bytes;
+        first[longest] = at == 0 ? 0 : 1; /* the successor of the longest key, and other ones */
+        ANSWERS(FORREST_OK, forrest_set(db, first, longest, T("v")));
+        ANSWERS(FORREST_OK, forrest_set(db, T("\2"), T("v")));
+
+        ANSWERS(FORREST_OK, forrest_scan(db, bound, bytes, NULL, 0, count_seen, &seen));
+        ANSWERS(FORREST_OK, forrest_scan_back(db, NULL, 0, bound, bytes, count_seen, &seen));
+        ANSWERS(FORREST_OK, forrest_multi_scan(db, &bound, &bytes, &none, &zero, 1, 9, false, count_seen_in, &seen));
+        CHECK(seen == 3);
+        ANSWERS(FORREST_OK, forrest_count(db, bound, bytes, NULL, 0, &count));
+        CHECK(count == 1);
+        ANSWERS(FORREST_OK, forrest_count(db, NULL, 0, bound, bytes, &count));
+        CHECK(count == 1);
+        if (can & FORREST_CAN_APPROXIMATE)
+            ANSWERS(FORREST_OK, forrest_approximate(db, bound, bytes, NULL, 0, &count, &more));
+        if (can & FORREST_CAN_COMPACT)
+            ANSWERS(FORREST_OK, forrest_compact_range(db, bound, bytes, bound, bytes));
+        bool exists = true;
+        ANSWERS(FORREST_OK, forrest_prefixes_exist(db, &bound, &bytes, 1, &exists));
+        CHECK(!exists);
+
+        forrest_iter *iter;
+        ANSWERS(FORREST_OK, forrest_iter_create(db, &iter));
+        ANSWERS(FORREST_OK, forrest_iter_seek(iter, bound, bytes));
+        CHECK(is_at(iter, "\2", "v"));
+        ANSWERS(FORREST_OK, forrest_iter_seek_for_prev(iter, bound, bytes));
+        ANSWERS(FORREST_OK, forrest_iter_key(iter, &key, &key_bytes));
+        CHECK(key_bytes == longest);
+        forrest_iter_destroy(iter);
+
+        forrest_transaction *it;
+        ANSWERS(FORREST_OK, forrest_transaction_begin(db, &it));
+        ANSWERS(FORREST_OK, forrest_transaction_range(it, bound, bytes, NULL, 0));
+        ANSWERS(FORREST_OK, forrest_transaction_next(it, NULL, NULL));
+        ANSWERS(FORREST_NOT_FOUND, forrest_transaction_next(it, NULL, NULL));
+        ANSWERS(FORREST_OK, forrest_transaction_delete_range(it, bound, bytes, NULL, 0));
+        ANSWERS(FORREST_OK, forrest_transaction_commit(it));
+        ANSWERS(FORREST_OK, forrest_transaction_destroy(it));
+        CHECK(has(db, first, longest, T("v")) && has_not(db, T("\2")));
+
+        forrest_batch *batch;
+        ANSWERS(FORREST_OK, forrest_set(db, T("\2"), T("v")));
+        ANSWERS(FORREST_OK, forrest_batch_create(&batch));
+        ANSWERS(FORREST_OK, forrest_batch_compare_range(batch, bound, bytes, NULL, 0, keys, ones, (const void *const *)values, ones, 1));
+        ANSWERS(FORREST_OK, forrest_batch_delete_range(batch, bound, bytes, NULL, 0));
+        ANSWERS(FORREST_OK, forrest_write(db, batch));
+        ANSWERS(FORREST_OK, forrest_batch_destroy(batch));
+        CHECK(has(db, first, longest, T("v")) && has_not(db, T("\2")));
+        ANSWERS(FORREST_OK, forrest_delete_prefix(db, bound, bytes));
+        ANSWERS(FORREST_OK, forrest_delete_range(db, bound, bytes, NULL, 0));
+        CHECK(has(db, first, longest, T("v")));
+        ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, bound, bytes));
+        CHECK(has_not(db, first, longest));
+    }
 }
 
 static void reading_many(forrest_db *db) {
@@ -1095,6 +1176,7 @@ int main(int argc, char **argv) {
     CHECK(!(can & FORREST_CAN_PERSIST) == (strcmp(url, "memory:") == 0 || strncmp(url, "llds-user:", 10) == 0));
     CHECK(!(can & FORREST_CAN_SHARE) || strncmp(url, "llds", 4) == 0);
     counting_and_deleting_ranges(db);
+    bounds_of_any_length(db, url);
     reading_many(db);
     adding_and_comparing(db);
     scanning(db);
