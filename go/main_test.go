@@ -781,3 +781,60 @@ func TestErrorsHaveTexts(t *testing.T) {
 	equal(t, errors.As(db.Write(nil), &detail), true)
 	equal(t, detail.Change, -1)
 }
+
+// TestTheLongestKeys iterates over keys of the greatest length, pages and pairs at a time.
+func TestTheLongestKeys(t *testing.T) {
+	onHomes(t, nil, func(t *testing.T, db *DB) {
+		const count = 4
+		key := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 65535) }
+		for i := range count {
+			must(t, db.Set(key(i), b("v")))
+		}
+		must(t, db.Set([]byte{count}, b("v")))
+		for _, in := range []Bounds{{}, {Reverse: true}, {Borrow: true}, {Start: append(key(0), 0)}, {Prefix: key(1)}} {
+			found := 0
+			for _, err := range db.Range(context.Background(), in) {
+				must(t, err)
+				found++
+			}
+			for _, err := range db.Keys(context.Background(), in) {
+				must(t, err)
+				found++
+			}
+			counted, err := db.Count(in)
+			must(t, err)
+			equal(t, found, 2*int(counted))
+		}
+		cursor := db.Cursor(Bounds{})
+		moves := 0
+		for ok := cursor.First(); ok; ok = cursor.Next() {
+			equal(t, cursor.Prev(), moves > 0)
+			if moves == 0 {
+				cursor.First()
+			} else {
+				cursor.Next()
+			}
+			moves++
+		}
+		must(t, cursor.Err())
+		equal(t, moves, count+1)
+		equal(t, cursor.SeekForPrev(append(key(2), 0)) && cursor.Key()[0] == 2, true)
+		equal(t, cursor.Seek(append(key(2), 0)) && cursor.Key()[0] == 3, true)
+		must(t, db.Update(context.Background(), func(tx *Tx) error {
+			found := 0
+			for _, err := range tx.Range(Bounds{}) {
+				must(t, err)
+				for _, err := range tx.Range(Bounds{}) {
+					must(t, err)
+					break
+				}
+				found++
+			}
+			equal(t, found, count+1)
+			return tx.DeleteRange(append(key(2), 0), nil)
+		}))
+		counted, err := db.Count(Bounds{})
+		must(t, err)
+		equal(t, counted, 3)
+	})
+}

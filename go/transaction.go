@@ -17,6 +17,12 @@ type Tx struct {
 	h     *handle
 	// isBusy says that a lock was not to be had.
 	isBusy bool
+	// runs counts the transactions of the handle: one for each run of a function by Update.
+	runs int
+	// on is the keyspace that is selected.
+	on *writer
+	// reading is the range whose place the library has. It has one at a time.
+	reading *txRange
 }
 
 // Update runs a function in a transaction, and commits. After a conflict, or when a lock was not to be had, it runs the
@@ -41,7 +47,7 @@ func (w *writer) Update(ctx context.Context, run func(tx *Tx) error) error {
 
 // attempt runs a function and commits, and tells whether to do it again.
 func (tx *Tx) attempt(run func(tx *Tx) error) (again bool, err error) {
-	tx.isBusy = false
+	tx.isBusy, tx.runs = false, tx.runs+1
 	err = run(tx)
 	tx.mutex.Lock()
 	defer tx.mutex.Unlock()
@@ -65,7 +71,7 @@ func (w *writer) Begin() (*Tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	tx := &Tx{h: h}
+	tx := &Tx{h: h, on: w}
 	closeWith(tx, h)
 	return tx, nil
 }
@@ -91,7 +97,16 @@ func (tx *Tx) On(keyspace Target) error {
 	if err := w.h.usable(); err != nil {
 		return err
 	}
-	return tx.locked(func() error { return tx.h.txOn(w.h) })
+	return tx.locked(func() error { return tx.selectOn(w) })
+}
+
+// selectOn selects a keyspace.
+func (tx *Tx) selectOn(w *writer) error {
+	err := tx.h.txOn(w.h)
+	if err == nil {
+		tx.on = w
+	}
+	return err
 }
 
 // Get returns the value of a key, with the transaction's own changes, or [ErrNotFound]. It must be unchanged at the
@@ -139,18 +154,15 @@ func (tx *Tx) Has(key []byte) (found bool, err error) {
 }
 
 // Range iterates over pairs, with the transaction's own changes, which may be made meanwhile. What was returned counts
-// as read, and so do the gaps between. A transaction reads one range at a time: the next one ends this one.
+// as read, and so do the gaps between. Several ranges may be read at once, also of several keyspaces. Changing between
+// them costs a search for each change.
 func (tx *Tx) Range(in Bounds) iter.Seq2[Pair, error] {
 	return func(yield func(Pair, error) bool) {
-		start, end := in.interval()
-		if err := tx.locked(func() error { return tx.h.txRange(start, end) }); err != nil {
-			yield(Pair{}, err)
-			return
-		}
+		r := &txRange{in: in}
 		for count := 0; in.Limit <= 0 || count < in.Limit; count++ {
 			var pair Pair
 			err := tx.locked(func() (err error) {
-				pair, err = tx.h.txMove(in.Reverse)
+				pair, err = r.next(tx)
 				return err
 			})
 			if errors.Is(err, ErrNotFound) {
@@ -161,6 +173,70 @@ func (tx *Tx) Range(in Bounds) iter.Seq2[Pair, error] {
 			}
 		}
 	}
+}
+
+// txRange is a range of a transaction that is being read.
+type txRange struct {
+	in Bounds
+	// start and end are the bounds of what was not returned.
+	start, end []byte
+	// on is the keyspace; nil before the first pair.
+	on *writer
+	// run is the transaction of the handle to which it belongs.
+	run int
+}
+
+// next returns the next pair of the range, or ErrNotFound. If another range was read meanwhile, it begins again after the
+// last pair that was returned.
+func (r *txRange) next(tx *Tx) (Pair, error) {
+	if r.on == nil {
+		r.start, r.end = r.in.interval()
+		r.on, r.run = tx.on, tx.runs
+	}
+	if r.run != tx.runs {
+		return Pair{}, invalid("the transaction of this range has ended; begin a new range")
+	}
+	if tx.reading != r {
+		if err := r.begin(tx); err != nil {
+			return Pair{}, err
+		}
+	}
+	pair, err := tx.h.txMove(r.in.Reverse)
+	if err != nil {
+		return Pair{}, err
+	}
+	// The pair belongs to the caller, who may change it.
+	if !r.in.Reverse {
+		r.start = append(append(r.start[:0], pair.Key...), 0)
+	} else if r.end = append(r.end[:0], pair.Key...); r.end == nil {
+		r.end = []byte{}
+	}
+	return pair, nil
+}
+
+// begin makes the range the one whose place the library has.
+func (r *txRange) begin(tx *Tx) (err error) {
+	tx.reading = nil
+	if selected := tx.on; selected != r.on {
+		defer runtime.KeepAlive(r.on)
+		if err := errors.Join(r.on.h.usable(), selected.h.usable()); err != nil {
+			return err
+		}
+		if err := tx.selectOn(r.on); err != nil {
+			return err
+		}
+		defer func() {
+			if back := tx.selectOn(selected); back != nil {
+				// Otherwise the next change would go to the other keyspace.
+				err = errors.Join(back, tx.h.close())
+			}
+		}()
+	}
+	if err := tx.h.txRange(r.start, r.end); err != nil {
+		return err
+	}
+	tx.reading = r
+	return nil
 }
 
 // Set sets the value of a key.

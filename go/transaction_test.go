@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -70,6 +71,96 @@ func TestTransactions(t *testing.T) {
 		is(t, tx.Set(b("a"), nil), ErrClosed, "")
 		is(t, tx.On(nil), ErrInvalidArgument, "")
 	})
+}
+
+// TestRangesInRanges reads several ranges of a transaction at once, of two keyspaces and in both directions.
+func TestRangesInRanges(t *testing.T) {
+	onHomes(t, nil, func(t *testing.T, db *DB) {
+		other, err := db.Keyspace("other")
+		must(t, err)
+		for _, key := range []string{"", "a1", "a2", "a3", "b1", "b2", "b3"} {
+			must(t, db.Set(b(key), b("v")))
+			must(t, other.Set(b(key+"o"), b("v")))
+		}
+		tx, err := db.Begin()
+		must(t, err)
+		text := ""
+		for outer, err := range tx.Range(Bounds{Prefix: b("a")}) {
+			must(t, err)
+			text += string(outer.Key) + "("
+			outer.Key[0] = 'z'
+			for inner, err := range tx.Range(Bounds{Prefix: b("b")}) {
+				must(t, err)
+				text += string(inner.Key)
+				if outer.Key[1] != '2' {
+					break
+				}
+			}
+			text += ") "
+			must(t, tx.Delete(b("a3")))
+		}
+		equal(t, text, "a1(b1) a2(b1b2b3) ")
+
+		text = ""
+		for outer, err := range tx.Range(Bounds{Reverse: true}) {
+			must(t, err)
+			text += string(outer.Key) + "("
+			must(t, tx.On(other))
+			for inner, err := range tx.Range(Bounds{Limit: 2}) {
+				must(t, err)
+				text += string(inner.Key) + "/"
+			}
+			if string(outer.Key) == "b2" {
+				must(t, tx.On(db))
+			}
+			text += ") "
+		}
+		equal(t, text, "b3(a1o/a2o/) b2(a1o/a2o/) b1(a1o/a2o/) a2(a1o/a2o/) a1(a1o/a2o/) (a1o/a2o/) ")
+		// The keyspace stays the one that was selected last.
+		must(t, tx.Set(b("there"), nil))
+		must(t, tx.Commit())
+		must(t, second(other.Get(b("there"))))
+		equal(t, pairs(t, db, Bounds{Start: b("b3")}), "b3=v")
+
+		// Two in turns, as for a join.
+		tx, err = db.Begin()
+		must(t, err)
+		next, stop := iter.Pull2(tx.Range(Bounds{Prefix: b("b")}))
+		text = ""
+		for pair, err := range tx.Range(Bounds{Prefix: b("a")}) {
+			must(t, err)
+			text += string(pair.Key)
+			pair, err, _ = next()
+			must(t, err)
+			text += string(pair.Key) + " "
+		}
+		stop()
+		equal(t, text, "a1b1 a2b2 ")
+		must(t, tx.Rollback())
+	})
+}
+
+// TestRangesOfEarlierRuns: a range does not go on in the next run of Update.
+func TestRangesOfEarlierRuns(t *testing.T) {
+	db := open(t, "memory:", nil)
+	must(t, db.Set(b("a"), nil))
+	must(t, db.Set(b("b"), nil))
+	var next func() (Pair, error, bool)
+	runs := 0
+	must(t, db.Update(context.Background(), func(tx *Tx) error {
+		if runs++; runs == 1 {
+			var stop func()
+			next, stop = iter.Pull2(tx.Range(Bounds{}))
+			t.Cleanup(stop)
+			_, err, _ := next()
+			must(t, err)
+			return db.Set(b("a"), b("conflict"))
+		}
+		_, err, _ := next()
+		is(t, err, ErrInvalidArgument, "begin a new range")
+		return nil
+	}))
+	equal(t, runs, 2)
 }
 
 func TestLocks(t *testing.T) {

@@ -280,7 +280,7 @@ func (t *transaction) Delete(_ context.Context, key ds.Key) error {
 	return t.tx.Delete(key.Bytes())
 }
 
-// Query reads all at once, because a transaction reads one range at a time.
+// Query reads all at once, because changing between several ranges of a transaction costs a search each time.
 func (t *transaction) Query(ctx context.Context, q query.Query) (query.Results, error) {
 	p := planned(q)
 	p.keysSuffice = false
