@@ -8,7 +8,7 @@ use crate::memory::given;
 use crate::options::{Options, ReadOptions, WriteOptions};
 use crate::order::{BYTEWISE, Order};
 use crate::snapshot::Snapshot;
-use forrest::{Durability, View, WriteBatch};
+use forrest::{Durability, MAX_KEY_BYTES, View, WriteBatch};
 use std::ffi::c_char;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -248,6 +248,10 @@ pub unsafe extern "C" fn leveldb_get(
     let body = || {
         // SAFETY: all pointers meet the requirements, which are those of this function.
         let (db, options) = unsafe { (object("database", db)?, object("read options", options)?) };
+        if !key.is_null() && keylen > MAX_KEY_BYTES {
+            // No key is that long.
+            return Ok(None);
+        }
         // SAFETY: `key` is null or has this length, and the slice ends with this call.
         db.get(options, unsafe { self::key(key, keylen) }?)
     };

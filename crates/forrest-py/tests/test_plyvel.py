@@ -23,6 +23,9 @@ def test_errors_are_those_of_plyvel(tmp_path: Path, db: plyvel.DB) -> None:
     assert isinstance(error.value, OSError) and isinstance(error.value.__cause__, forrest.BusyError)
     with pytest.raises(plyvel.Error, match="at most 65535 bytes"):
         db.put(b"k" * 65_536, b"")
+    with db.snapshot() as state:
+        for reader in (db, state, db.prefixed_db(b"k")):
+            assert reader.get(b"k" * 65_536) is None and reader.get(b"k" * 65_536, b"none") == b"none"
     with pytest.raises(plyvel.IOError):
         plyvel.destroy_db(db.name)
     with pytest.raises(plyvel.Error, match="orders keys by their bytes"):

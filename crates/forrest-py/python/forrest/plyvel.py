@@ -56,6 +56,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 _BYTEWISE = b"leveldb.BytewiseComparator"
 # LevelDB's levels. All tables of Forrest count as those of level 0, because they may overlap.
 _LEVELS = 7
+_KEY_BYTES_MAX = 65_535
 # LevelDB limits batches by their count, of 32 bits.
 _BATCH_OPS_MAX = 2**32 - 1
 _BATCH_BYTES_MAX = 1 << 40
@@ -112,6 +113,11 @@ def _key(key: bytes) -> bytes:
     if not isinstance(key, bytes):
         raise TypeError(f"a key is bytes, not {type(key).__name__}")
     return key
+
+
+def _get(view: forrest.View, key: bytes, default: Any) -> Any:
+    """The value of a key, or the default. A key that is longer than any that can be put is not there."""
+    return view.get(key, default) if len(key) <= _KEY_BYTES_MAX else default
 
 
 def _end(prefix: bytes) -> bytes | None:
@@ -206,7 +212,7 @@ class DB:
     @_raising
     def get(self, key: bytes, default: Any = None, *, verify_checksums: bool | None = None, fill_cache: bool = True) -> Any:
         """The value of a key, or the default."""
-        return self._open().get(_key(key), default)
+        return _get(self._open(), _key(key), default)
 
     @_raising
     def put(self, key: bytes, value: Buffer, *, sync: bool = False) -> None:
@@ -436,7 +442,7 @@ class Snapshot:
     @_raising
     def get(self, key: bytes, default: Any = None, *, verify_checksums: bool | None = None, fill_cache: bool = True) -> Any:
         """The value that a key had, or the default."""
-        return self._open().get(self._prefix + _key(key), default)
+        return _get(self._open(), self._prefix + _key(key), default)
 
     def __iter__(self) -> Iterator:
         return self.iterator()
