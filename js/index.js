@@ -368,8 +368,8 @@ function flushStores() {
     try {
       binding.flushSync(store);
     } catch (error) {
-      // A store that was closed has passed everything on. Any other failure has nobody to go to but the user.
-      if (error.code !== 'LEVEL_DATABASE_NOT_OPEN') console.error(`forrest-level: ${error.message}`);
+      // It has nobody to go to but the user.
+      console.error(`forrest-level: ${error.message}`);
     }
   }
 }

@@ -105,6 +105,23 @@ for (const [name, end] of Object.entries(ENDS)) {
   });
 }
 
+test('process.exit() while a store is being closed loses no change', async (t) => {
+  // The closing waits for works whose completion this thread does not see any more.
+  for (let round = 0; round < 20; round++) {
+    const location = place(t);
+    const writer = program(t, `
+      const db = new ForrestLevel(process.argv[1]);
+      await db.put('k', 'v', { durability: 'memory' });
+      for (let i = 0; i < 4; i++) db.getMany(['k']);
+      db.close();
+      setImmediate(() => process.exit(0));`, location);
+    assert.deepEqual(await writer.end, { code: 0, signal: null });
+    const db = new ForrestLevel(location);
+    assert.equal(await db.get('k'), 'v', `round ${round}`);
+    await db.close();
+  }
+});
+
 const WORKER = `
   const { parentPort, workerData } = require('node:worker_threads');
   const { ForrestLevel } = require(workerData.package);

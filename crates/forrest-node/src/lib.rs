@@ -338,7 +338,6 @@ fn checkpoint<'e>(call: &Call<'e>) -> Returned<'e> {
 /// `flushSync(store)`: passes what is only in memory to the system, on the thread of JavaScript, because the process
 /// ends.
 fn flush_sync<'e>(call: &Call<'e>) -> Returned<'e> {
-    let options = WriteOptions::new().durability(Durability::Buffered);
-    Store::of(call.argument(0))?.db()?.write_with(WriteBatch::new(), &options)?;
+    Store::of(call.argument(0))?.flush()?;
     call.env.undefined()
 }

@@ -7,14 +7,18 @@
 
 use crate::failure::Failure;
 use crate::node::{Answer, Env, Handle, Value, Work};
-use forrest::{Db, View};
+use forrest::{Db, Durability, View, WriteBatch, WriteOptions};
+use forrest_base::lock;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 /// A store.
 pub(crate) struct Store {
-    /// `None` once it is closed.
+    /// `None` from `close` on.
     db: RefCell<Option<Db>>,
+    /// From `close` on, what the closing takes. It holds the lock while it closes the store.
+    last: RefCell<Arc<Mutex<Option<Db>>>>,
     /// Number of works that have not completed.
     pending: Cell<usize>,
     /// Closes the store, when `pending` is zero.
@@ -28,7 +32,8 @@ impl Handle for Store {
 
 impl Store {
     pub(crate) fn new(db: Db) -> Store {
-        Store { db: RefCell::new(Some(db)), pending: Cell::new(0), closing: RefCell::default() }
+        let db = RefCell::new(Some(db));
+        Store { db, last: RefCell::default(), pending: Cell::new(0), closing: RefCell::default() }
     }
 
     /// The store, if it is open.
@@ -62,8 +67,10 @@ impl Store {
     /// Closes the store after the works that there are. Returns a promise; it resolves when the lock is free.
     pub(crate) fn close<'e>(self: &Rc<Self>, env: Env<'e>) -> Result<Value<'e>, Failure> {
         let db = self.db.take().ok_or_else(|| Failure::closed(Self::WHAT))?;
+        let last = Arc::new(Mutex::new(Some(db)));
+        self.last.replace(Arc::clone(&last));
         let close = move || {
-            drop(db);
+            *lock(&last) = None;
             Ok(Reply::Nothing)
         };
         let (work, promise) = Work::new(env, close, || ())?;
@@ -73,6 +80,24 @@ impl Store {
             self.closing.replace(Some(work));
         }
         Ok(promise)
+    }
+
+    /// Passes what is only in memory to the system. If the store is being closed, that may still wait for works, or be
+    /// at it; then this does it, or waits. Does nothing if it is closed.
+    pub(crate) fn flush(&self) -> Result<(), Failure> {
+        let options = WriteOptions::new().durability(Durability::Buffered);
+        let flush = |db: &Db| Ok(db.write_with(WriteBatch::new(), &options)?);
+        match &*self.db.borrow() {
+            Some(db) => flush(db),
+            None => lock(&self.last.borrow()).as_ref().map_or(Ok(()), flush),
+        }
+    }
+}
+
+impl Drop for Store {
+    /// Closes the store also if its environment has ended before the works, so that nothing has queued the closing.
+    fn drop(&mut self) {
+        *lock(self.last.get_mut()) = None;
     }
 }
 
