@@ -46,10 +46,16 @@ impl Batch {
         keyspace: Option<&Keyspace>,
         push: impl FnOnce(&mut On<'_>),
     ) -> PyResult<()> {
-        let keyspace = keyspace.map(|keyspace| keyspace.handle(py)).transpose()?;
+        let space = keyspace.map(|keyspace| keyspace.space(py)).transpose()?;
         self.open.at_once(py, |open| {
-            push(&mut open.batch().on(keyspace.as_ref().unwrap_or(&open.default)));
-            Ok(())
+            let run = |space: &forrest::Keyspace| {
+                push(&mut open.batch().on(space));
+                Ok(())
+            };
+            match space {
+                Some(space) => space.with(run),
+                None => run(&open.default),
+            }
         })
     }
 }

@@ -80,6 +80,12 @@ impl Keyspace {
         self.store.scope()
     }
 
+    /// The library's handle to the keyspace, if the store is open.
+    pub(crate) fn space(&self, py: Python<'_>) -> PyResult<&Part<forrest::Keyspace>> {
+        self.scope().check().map_err(|failure| failure.raise(py))?;
+        Ok(&self.space)
+    }
+
     /// The library's handle to the keyspace. Do not keep it outside of a [`Part`].
     pub(crate) fn handle(&self, py: Python<'_>) -> PyResult<forrest::Keyspace> {
         self.space.at_once(py, |space| Ok(space.clone()))

@@ -47,9 +47,16 @@ impl Open {
         lock(&self.running)
     }
 
-    /// The draft of a keyspace, by default that from which the transaction was made.
-    fn on<'r>(&self, running: &'r mut Running, keyspace: Option<&forrest::Keyspace>) -> &'r mut Draft {
-        running.transaction.on(keyspace.unwrap_or(&self.default))
+    /// Runs `work` on the draft of a keyspace, by default of that from which the transaction was made.
+    fn work<R>(
+        &self,
+        running: &mut Running,
+        space: Option<&Part<forrest::Keyspace>>,
+        work: impl FnOnce(&mut Draft) -> forrest::Result<R>,
+    ) -> Result<R, Failure> {
+        let Some(space) = space else { return Ok(work(running.transaction.on(&self.default))?) };
+        // Without a handle of its own, which would be dropped, and may close the store, only after this call.
+        space.with(|space| Ok(work(running.transaction.on(space))?))
     }
 
     /// Begins a new transaction, and returns the old one.
@@ -100,8 +107,8 @@ impl Transaction {
         keyspace: Option<&Keyspace>,
         work: impl FnOnce(&mut Draft) -> forrest::Result<R> + Send,
     ) -> PyResult<R> {
-        let keyspace = keyspace.map(|keyspace| keyspace.handle(py)).transpose()?;
-        self.short(py, |open, running| Ok(work(open.on(running, keyspace.as_ref()))?))
+        let space = keyspace.map(|keyspace| keyspace.space(py)).transpose()?;
+        self.short(py, |open, running| open.work(running, space, work))
     }
 
     /// The same for work that may wait for another transaction.
@@ -111,8 +118,8 @@ impl Transaction {
         keyspace: Option<&Keyspace>,
         work: impl FnOnce(&mut Draft) -> forrest::Result<R> + Send,
     ) -> PyResult<R> {
-        let keyspace = keyspace.map(|keyspace| keyspace.handle(py)).transpose()?;
-        self.open.detached(py, |open| Ok(work(open.on(&mut open.running(), keyspace.as_ref()))?))
+        let space = keyspace.map(|keyspace| keyspace.space(py)).transpose()?;
+        self.open.detached(py, |open| open.work(&mut open.running(), space, work))
     }
 
     fn find<'py>(
@@ -243,7 +250,9 @@ impl Transaction {
         let keyspace = keyspace.map(|keyspace| keyspace.handle(py)).transpose()?;
         let cursor = Mutex::new(RangeCursor::new(key_range(start, stop, prefix)));
         let number = slf.get().short(py, |_, running| Ok(running.number))?;
-        Ok(TransactionRange { transaction: slf.clone().unbind(), number, keyspace, cursor, reverse })
+        let reading = Part::new(slf.get().open.scope(), Reading { keyspace, cursor });
+        let reading = reading.map_err(|failure| failure.raise(py))?;
+        Ok(TransactionRange { transaction: slf.clone().unbind(), number, reading, reverse })
     }
 
     /// Removes all keys from start up to but not including stop, or those with a prefix: those that exist at the
@@ -350,9 +359,14 @@ pub(crate) struct TransactionRange {
     transaction: Py<Transaction>,
     /// The number of the transaction that it belongs to.
     number: u64,
+    reading: Part<Reading>,
+    reverse: bool,
+}
+
+/// What keeps the store open: the keyspace, if it is not that of the transaction, and the place in it.
+struct Reading {
     keyspace: Option<forrest::Keyspace>,
     cursor: Mutex<RangeCursor>,
-    reverse: bool,
 }
 
 #[pymethods]
@@ -362,16 +376,18 @@ impl TransactionRange {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let TransactionRange { transaction, number, keyspace, cursor, reverse } = self;
+        let TransactionRange { transaction, number, reading, reverse } = self;
         let pair = transaction.get().short(py, |open, running| {
             if running.number != *number {
                 let message = "the transaction of this range has ended; begin a new range";
                 return Err(Failure::Invalid(message.to_owned()));
             }
-            // Nobody waits for this lock without the other one.
-            let mut cursor = lock(cursor);
-            let draft = running.transaction.on(keyspace.as_ref().unwrap_or(&open.default));
-            Ok(if *reverse { cursor.next_back(draft)? } else { cursor.next(draft)? })
+            reading.with(|Reading { keyspace, cursor }| {
+                // Nobody waits for this lock without the other one.
+                let mut cursor = lock(cursor);
+                let draft = running.transaction.on(keyspace.as_ref().unwrap_or(&open.default));
+                Ok(if *reverse { cursor.next_back(draft)? } else { cursor.next(draft)? })
+            })
         })?;
         let Some((key, value)) = pair else { return Ok(None) };
         Ok(Some(PyTuple::new(py, [PyBytes::new(py, &key), PyBytes::new(py, &value)])?))

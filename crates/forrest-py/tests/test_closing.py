@@ -103,7 +103,11 @@ def test_a_closed_path_can_be_opened_although_things_are_held(tmp_path: Path) ->
     path = tmp_path / "store"
     db = forrest.open(path)
     db[b"a"] = b"1"
-    held = [db, db.keyspace("people"), db.snapshot(), db.range(), db.batch(), db.snapshot().range()]
+    people, transaction = db.keyspace("people"), db.transaction()
+    people[b"a"] = b"1"
+    rows = [transaction.range(), transaction.range(keyspace=people)]
+    assert [next(pairs) for pairs in rows] == 2 * [(b"a", b"1")]
+    held = [db, people, db.snapshot(), db.range(), db.batch(), db.snapshot().range(), transaction, *rows]
     with pytest.raises(forrest.BusyError):
         forrest.open(path)
     db.close()
