@@ -107,8 +107,9 @@ impl Db {
     }
 
     /// Closes the store with all its keyspaces, snapshots, batches, transactions and iterations, whose
-    /// methods raise InvalidArgumentError from then on. Waits for calls in progress. A second call does
-    /// nothing.
+    /// methods raise InvalidArgumentError from then on. Waits for calls in progress; a backup ends soon, with that
+    /// error. Called while a backup of this thread reports its progress, or by a signal handler then, it does not wait,
+    /// and the store is closed when the backup has ended. A second call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let scope = self.store.scope();
         if scope.is_foreign() {
@@ -180,8 +181,16 @@ impl Db {
     ) -> PyResult<Made> {
         let mut options = BackupOptions::default();
         options.other_store = other_store;
-        let mut watch = Watch::new(go_on);
-        let made = self.run(py, |db| db.backup_with(directory, &options, |progress| watch.see(progress)));
+        let scope = self.store.scope();
+        scope.check().map_err(|failure| failure.raise(py))?;
+        let mut watch = Watch::of(scope, go_on);
+        // The function and signals may close the store, so the backup has a handle of its own.
+        let back_up = || {
+            let db = self.store.with(|db| Ok(db.clone()))?;
+            let made = db.backup_with(directory, &options, |progress| watch.see(progress));
+            made.map_err(|error| scope.check().err().unwrap_or(error.into()))
+        };
+        let made = py.detach(|| scope.apart(back_up)).map_err(|failure| failure.raise(py));
         watch.finish(made.map(fields))
     }
 

@@ -6,16 +6,21 @@
 //! part away from its owner, and later calls on it fail. A snapshot has a scope within that of its store.
 //! Closing waits for calls in progress.
 //!
+//! A call that runs code of Python meanwhile, such as a backup, which reports its progress and looks for signals, does
+//! so [`apart`](Scope::apart): that code may close the scope.
+//!
 //! INVARIANT: no thread that is attached to the interpreter waits for a lock of this module whose holder may
-//! be waiting for the interpreter. Holders of a part's lock run code of the library only, and never attach.
+//! be waiting for the interpreter. Holders of a part's lock run code of the library only, and never attach. Only
+//! closing waits for them, and for work apart, both detached; a call that finds a part about to be closed fails.
 
 use crate::failure::Failure;
 use forrest_base::lock;
 use forrest_machine::origin::Origin;
 use pyo3::prelude::*;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
 
 /// The objects that are closed together with a store or a snapshot.
 pub(crate) struct Scope {
@@ -28,8 +33,16 @@ pub(crate) struct Scope {
     origin: Origin,
     closed: AtomicBool,
     parts: Mutex<Parts>,
+    /// Number of works apart, and the signal that one has ended.
+    apart: Mutex<usize>,
+    ended: Condvar,
     /// The outer scope, if there is one, and the number in it.
     place: OnceLock<(Arc<Scope>, u64)>,
+}
+
+thread_local! {
+    /// Number of works apart that this thread is in, of all scopes.
+    static APART: Cell<usize> = const { Cell::new(0) };
 }
 
 #[derive(Default)]
@@ -43,7 +56,8 @@ impl Scope {
     /// A scope without an outer one.
     pub(crate) fn new(what: &'static str, waits: bool) -> Arc<Scope> {
         let (closed, parts, place) = (AtomicBool::new(false), Mutex::default(), OnceLock::new());
-        Arc::new(Scope { what, waits, origin: Origin::here(), closed, parts, place })
+        let (apart, ended) = (Mutex::default(), Condvar::new());
+        Arc::new(Scope { what, waits, origin: Origin::here(), closed, parts, apart, ended, place })
     }
 
     /// An inner scope, which is closed with this one, or earlier.
@@ -98,6 +112,13 @@ impl Scope {
         drop(part);
     }
 
+    /// Runs work, detached from the interpreter, that may attach to it for a while. It must hold no part. Closing the
+    /// scope waits until it has ended, except in the thread that does the work, which would wait for itself.
+    pub(crate) fn apart<R>(&self, work: impl FnOnce() -> R) -> R {
+        let _running = Apart::begin(self);
+        work()
+    }
+
     /// Takes all parts away from their owners and drops them. May wait, so do not call it attached to the
     /// interpreter.
     pub(crate) fn close(&self) {
@@ -107,6 +128,31 @@ impl Scope {
             std::mem::take(&mut parts.open)
         };
         open.into_values().for_each(|close| close());
+        if APART.get() == 0 {
+            let mut running = lock(&self.apart);
+            while *running > 0 {
+                running = self.ended.wait(running).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+/// A work apart that is running.
+struct Apart<'s>(&'s Scope);
+
+impl Apart<'_> {
+    fn begin(scope: &Scope) -> Apart<'_> {
+        *lock(&scope.apart) += 1;
+        APART.set(APART.get() + 1);
+        Apart(scope)
+    }
+}
+
+impl Drop for Apart<'_> {
+    fn drop(&mut self) {
+        APART.set(APART.get() - 1);
+        *lock(&self.0.apart) -= 1;
+        self.0.ended.notify_all();
     }
 }
 
@@ -146,8 +192,14 @@ impl<T: Send + Sync + 'static> Part<T> {
     /// Runs work on the object. The caller has checked the scope, and is detached from the interpreter if the work may
     /// wait.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&T) -> Result<R, Failure>) -> Result<R, Failure> {
-        // Ignore poisoning: `work` cannot change the slot, even if it panics.
-        let slot = self.slot.read().unwrap_or_else(PoisonError::into_inner);
+        let slot = match self.slot.try_read() {
+            Ok(slot) => slot,
+            // Ignore poisoning: `work` cannot change the slot, even if it panics.
+            Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
+            // Only closing locks a slot for itself. It may wait for a long call of another thread, and this one may be
+            // attached.
+            Err(TryLockError::WouldBlock) => return Err(Failure::Closed(self.scope.what)),
+        };
         match &*slot {
             Some(what) => work(what),
             None => Err(Failure::Closed(self.scope.what)),

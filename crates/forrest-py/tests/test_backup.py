@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -98,3 +101,51 @@ def test_what_has_no_backups_is_refused(tmp_path: Path) -> None:
         db.compact()
         with pytest.raises(forrest.BusyError):
             db.backup(tmp_path / "backups", progress=lambda done, whole: False)
+
+
+def full(path: Path) -> forrest.Db:
+    """A store with tables to back up."""
+    db = forrest.open(path)
+    db.put_many((b"%06d" % number, b"value" * 5) for number in range(5_000))
+    db.compact()
+    return db
+
+
+@pytest.mark.parametrize("how", ["itself", "signal"])
+def test_the_progress_of_a_backup_may_close_the_store(tmp_path: Path, how: str) -> None:
+    # The backup held a lock for which close() waited, for ever.
+    db = full(tmp_path / "store")
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: db.close())
+    close: Callable[[], None] = db.close if how == "itself" else lambda: signal.raise_signal(signal.SIGUSR1)
+    try:
+        with pytest.raises(forrest.InvalidArgumentError, match="the store is closed"):
+            db.backup(tmp_path / "backups", progress=lambda done, whole: close())
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert db.closed
+    with pytest.raises(forrest.InvalidArgumentError, match="the store is closed"):
+        db.backup(tmp_path / "backups")
+    with forrest.open(tmp_path / "store") as again:
+        assert len(again) == 5_000 and again.backup(tmp_path / "backups").id > 0
+
+
+def test_closing_in_another_thread_ends_a_backup_and_waits_for_it(tmp_path: Path) -> None:
+    db = full(tmp_path / "store")
+    lengths: list[int] = []
+
+    def close() -> None:
+        db.close()
+        with forrest.open(tmp_path / "store") as again:
+            lengths.append(len(again))
+
+    closing = threading.Thread(target=close)
+
+    def progress(done: int, whole: int) -> None:
+        closing.start()
+        while not db.closed:
+            pass
+
+    with pytest.raises(forrest.InvalidArgumentError, match="the store is closed"):
+        db.backup(tmp_path / "backups", progress=progress)
+    closing.join()
+    assert lengths == [5_000]

@@ -289,10 +289,11 @@ class Db(_forrest.Db, Keyspace):
 
         The directory is made if it is missing; its parent must exist. Put it on another device. Only what no earlier backup
         there has is copied. Other threads do not wait meanwhile. If the newest backup there is of another directory, the
-        call fails, unless `other_store` is true. `progress` is as for salvage(). When this returns, the backup survives
-        power loss. A call that fails leaves the earlier backups whole. It raises InvalidArgumentError if the directory has
-        other files, or backups of another store; BusyError if somebody else changes it, or if `progress` returned False;
-        CorruptError if a table of the store is damaged; UnsupportedError if the home has no backups; OutOfSpaceError; IoError.
+        call fails, unless `other_store` is true. `progress` is as for salvage(). It may close the store, as another thread
+        may: the backup then ends with InvalidArgumentError. When this returns, the backup survives power loss. A call that
+        fails leaves the earlier backups whole. It raises InvalidArgumentError also if the directory has other files, or
+        backups of another store; BusyError if somebody else changes it, or if `progress` returned False; CorruptError if a
+        table of the store is damaged; UnsupportedError if the home has no backups; OutOfSpaceError; IoError.
         """
         return made(self._backup(directory, other_store, progress))
 
