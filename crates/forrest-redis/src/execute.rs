@@ -1,12 +1,16 @@
 //! One request after the other: which command it is, whether the client may call it, and its reply.
 
 use crate::client::{Client, Shared, Skips, Wait};
-use crate::commands::{AT_ONCE, Command, Context, GROWS, NEVER_QUEUED, NO_AUTH, table};
+use crate::commands::{AT_ONCE, Command, Context, GROWS, NEVER_QUEUED, NO_AUTH, is, table};
 use crate::fault::{FULL, Fault};
 use crate::reply::Reply;
 use crate::server::Server;
 use std::rc::Rc;
 use std::time::Instant;
+
+/// First words of lines that a browser sends before those that a web page has chosen, which might be commands. As in
+/// Redis, they end the connection, without a reply. A request of another method than `POST` has a line with `Host:`.
+const OF_HTTP: [&str; 2] = ["post", "host:"];
 
 /// Executes a request and appends its reply.
 pub(crate) fn execute(server: &mut Server, client: &mut Client, args: &[&[u8]], out: &mut Vec<u8>) {
@@ -79,6 +83,11 @@ fn execute_again(server: &mut Server, shared: &Rc<Shared>) {
 }
 
 fn start_command(context: &mut Context, args: &[&[u8]]) -> Result<(), Fault> {
+    if OF_HTTP.iter().any(|word| is(args[0], word)) {
+        context.server.warn_of_page(&context.client.shared.address);
+        context.client.quits = true;
+        return Ok(());
+    }
     let admitted = admit(context, args);
     let client = &mut *context.client;
     let command = admitted.inspect_err(|_| client.is_aborted |= client.queue.is_some())?;

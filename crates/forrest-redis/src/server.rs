@@ -16,12 +16,16 @@ use forrest::{Capability, Db, Snapshot};
 use forrest_base::random::Random;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
+use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Keys that a round of expiry removes before it lets clients go on.
 const EXPIRED_AT_ONCE: usize = 256;
+
+/// The least time between two warnings.
+const WARNINGS_APART: Duration = Duration::from_secs(60);
 
 /// A snapshot that a client has made.
 pub(crate) struct Kept {
@@ -64,6 +68,8 @@ pub(crate) struct Server {
     pub(crate) slow_log: SlowLog,
     /// When the last command ended, or the first of those that have arrived together began.
     lap: Instant,
+    /// When a request of a web page was last reported.
+    warned: Option<Instant>,
     pub(crate) counts: Counts,
     pub(crate) started: Instant,
     /// Chooses members and keys. Not secret.
@@ -98,6 +104,7 @@ impl Server {
             last_snapshot: 0,
             slow_log: SlowLog::default(),
             lap: Instant::now(),
+            warned: None,
             counts: Counts::default(),
             started: Instant::now(),
             random: Random(RandomState::new().hash_one(0)),
@@ -264,6 +271,19 @@ impl Server {
         self.lap = now;
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         (micros >= limit).then_some(micros)
+    }
+
+    /// Reports a request of a web page on standard error, once in a while.
+    pub(crate) fn warn_of_page(&mut self, address: &str) {
+        if self.warned.is_none_or(|last| last.elapsed() >= WARNINGS_APART) {
+            self.warned = Some(Instant::now());
+            // A server whose standard error is closed goes on.
+            let _ = writeln!(
+                std::io::stderr().lock(),
+                "warning: {address} sent HTTP, perhaps for a web page that tries to run commands; its connection was \
+                 closed"
+            );
+        }
     }
 
     /// Drops snapshots that are too old.
