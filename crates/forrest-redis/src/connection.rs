@@ -146,7 +146,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let received = self.receive_more().await?;
             return if received == 0 { Ok(Turn::Ends) } else { Ok(self.go_on()) };
         }
-        let deadline = self.hub.server.borrow().settings.idle.map(|idle| Instant::now() + idle);
+        // A time that no clock reaches is none.
+        let idle = self.hub.server.borrow().settings.idle;
+        let deadline = idle.and_then(|idle| Instant::now().checked_add(idle));
         self.set_timer(deadline);
         poll_fn(|cx| self.poll_receive(cx)).await
     }
@@ -173,7 +175,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn receive_more(&mut self) -> io::Result<usize> {
         let since = *self.half_since.get_or_insert_with(Instant::now);
         let arrived = Duration::from_secs(((self.input.len() - self.done) / BYTES_PER_SECOND) as u64);
-        self.set_timer(Some(since + self.hub.limits.half_request + arrived));
+        self.set_timer(since.checked_add(self.hub.limits.half_request.saturating_add(arrived)));
         self.input.reserve(INPUT_AT_ONCE);
         poll_fn(|cx| {
             self.check(cx)?;
@@ -346,7 +348,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 match Pin::new(&mut self.stream).poll_write(cx, &self.output[sent..]) {
                     Poll::Pending => {
                         if self.timer.is_none() {
-                            self.set_timer(Some(Instant::now() + self.hub.limits.slow_reader));
+                            self.set_timer(Instant::now().checked_add(self.hub.limits.slow_reader));
                         }
                         self.pend(cx)
                     }

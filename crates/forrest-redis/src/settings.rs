@@ -40,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) sync: Sync,
     pub(crate) memory_bytes_max: u64,
     pub(crate) connections: usize,
+    /// What the options allow, which `connections` cannot exceed.
+    connections_max: usize,
     pub(crate) idle: Option<Duration>,
     pub(crate) zone: String,
     /// Commands that take as long are logged; `None` for none.
@@ -59,6 +61,7 @@ impl Settings {
             sync: options.sync,
             memory_bytes_max: 0,
             connections: options.limits.connections,
+            connections_max: options.limits.connections,
             idle: options.limits.idle,
             zone: String::new(),
             slow_micros: Some(10_000),
@@ -127,11 +130,14 @@ impl Settings {
                 self.sync = sync.ok_or("argument must be one of: always, everysec, no")?;
             }
             "availability-zone" => self.zone = text.to_owned(),
-            "maxclients" => self.connections = (natural()? as usize).clamp(1, self.connections.max(1)),
+            "maxclients" => self.connections = (natural()? as usize).clamp(1, self.connections_max.max(1)),
             "maxmemory" => self.memory_bytes_max = bytes(text).ok_or("argument must be a memory value")?,
-            "timeout" => self.idle = Some(natural()?).filter(|s| *s > 0).map(Duration::from_secs),
-            "slowlog-log-slower-than" => self.slow_micros = u64::try_from(at_least(value, -1)?).ok(),
-            "slowlog-max-len" => self.slow_entries_max = at_least(value, 0)?.unsigned_abs(),
+            "timeout" => {
+                let seconds = between(value, 0, i32::MAX.into())?.unsigned_abs();
+                self.idle = Some(seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs);
+            }
+            "slowlog-log-slower-than" => self.slow_micros = u64::try_from(between(value, -1, i64::MAX)?).ok(),
+            "slowlog-max-len" => self.slow_entries_max = between(value, 0, i64::MAX)?.unsigned_abs(),
             "appendonly"
             | "save"
             | "databases"
@@ -157,11 +163,11 @@ impl Settings {
     }
 }
 
-/// An integer that is not too small.
-fn at_least(value: &[u8], least: i64) -> Result<i64, String> {
+/// An integer that is not too small and not too large.
+fn between(value: &[u8], least: i64, most: i64) -> Result<i64, String> {
     let number = number::integer(value).ok_or("argument couldn't be parsed into an integer")?;
-    if number < least {
-        return Err(format!("argument must be between {least} and {} inclusive", i64::MAX));
+    if number < least || number > most {
+        return Err(format!("argument must be between {least} and {most} inclusive"));
     }
     Ok(number)
 }

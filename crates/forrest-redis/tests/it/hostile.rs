@@ -120,6 +120,44 @@ fn requests_of_web_pages_end_the_connection() {
 }
 
 #[test]
+fn the_longest_times_end_nothing() {
+    let limits = Limits {
+        idle: Some(Duration::MAX),
+        half_request: Duration::MAX,
+        slow_reader: Duration::MAX,
+        ..Limits::default()
+    };
+    let running = with(limits);
+    let mut client = running.client();
+    client.send(b"PI");
+    goes_on(&running);
+    client.send(b"NG\r\n");
+    assert_eq!(client.reply(), "PONG");
+    client.call_args(&[b"set", b"a", &vec![b'x'; 16 << 20]]);
+    client.send(&encode(&[b"get", b"a"]));
+    goes_on(&running);
+    assert_eq!(client.reply().len(), (16 << 20) + 2);
+}
+
+#[test]
+fn parameters_have_the_bounds_of_redis() {
+    let running = with(Limits { connections: 50, ..Limits::default() });
+    let mut client = running.client();
+    let wrong = "argument must be between 0 and 2147483647 inclusive";
+    for value in ["9223372036854775807", "2147483648", "-1"] {
+        assert!(client.call(&format!("config set timeout {value}")).ends_with(wrong), "{value}");
+    }
+    assert_eq!(client.call("config set timeout 2147483647"), "OK");
+    assert_eq!(client.call("config get timeout"), "[\"timeout\", \"2147483647\"]");
+    goes_on(&running);
+
+    for (value, then) in [(1, 1), (20, 20), (1000, 50), (0, 1)] {
+        assert_eq!(client.call(&format!("config set maxclients {value}")), "OK");
+        assert_eq!(client.call("config get maxclients"), format!("[\"maxclients\", \"{then}\"]"));
+    }
+}
+
+#[test]
 fn one_connection_too_many_is_refused() {
     let running = with(Limits { connections: 3, ..Limits::default() });
     let mut clients: Vec<_> = (0..3).map(|_| running.client()).collect();
