@@ -104,6 +104,8 @@ pub(crate) struct Client {
     /// `EXEC` runs.
     pub(crate) in_exec: bool,
     pub(crate) watched: Vec<Watched>,
+    /// Bytes that they take, about.
+    pub(crate) watched_bytes: usize,
     /// It has asked for the end of the connection.
     pub(crate) quits: bool,
     /// Replies that are left out.
@@ -168,6 +170,13 @@ pub(crate) struct Watched {
     pub(crate) was_there: bool,
 }
 
+impl Watched {
+    /// Bytes that it takes, about: here, and where the server looks for those who watch a key.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        2 * (self.key.len() + size_of::<Watched>())
+    }
+}
+
 /// What `CLIENT REPLY` has chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Skips {
@@ -189,6 +198,7 @@ impl Client {
             is_aborted: false,
             in_exec: false,
             watched: Vec::new(),
+            watched_bytes: 0,
             quits: false,
             skips: Skips::Nothing,
             wait: None,

@@ -414,7 +414,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.client.shared.wake_by(cx.waker());
         let held = self.input.capacity() + self.output.capacity() + self.parser.memory_bytes();
         let wait_bytes = self.client.shared.wait.borrow().as_ref().map_or(0, Wait::memory_bytes);
-        let bytes = held + self.client.queue_bytes + wait_bytes;
+        let bytes = held + self.client.queue_bytes + self.client.watched_bytes + wait_bytes;
         if bytes != self.client.shared.memory_bytes.get() {
             self.hub.server.borrow_mut().count_memory(&self.client.shared, bytes);
         }

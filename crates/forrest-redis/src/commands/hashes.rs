@@ -201,15 +201,51 @@ pub(crate) fn hincrbyfloat(context: &mut Context, args: &[&[u8]]) -> Done {
     Ok(())
 }
 
+/// Members that were chosen: each once, or a number of times one of them.
+pub(crate) enum Chosen {
+    Each(Vec<Member>),
+    OneOf(Vec<Member>, u64),
+}
+
+impl Chosen {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Chosen::Each(members) => members.len(),
+            Chosen::OneOf(_, count) => *count as usize,
+        }
+    }
+
+    /// Passes them to `show`, until the reply is too long. What is chosen several times is not held several times.
+    pub(crate) fn each(
+        &self,
+        context: &mut Context,
+        mut show: impl FnMut(&mut Context, &Member) -> Done,
+    ) -> Done {
+        for at in 0..self.len() {
+            let member = match self {
+                Chosen::Each(members) => &members[at],
+                Chosen::OneOf(members, _) => {
+                    &members[context.server.random.below(members.len() as u64) as usize]
+                }
+            };
+            show(context, member)?;
+            if context.reply.is_over() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Random members: different ones, or with repetitions if their number is negative.
 pub(crate) fn choose(
     context: &mut Context,
     record: &Record,
     part: &[u8],
     count: i64,
-) -> Result<Vec<Member>, Fault> {
+) -> Result<Chosen, Fault> {
     if count == 0 {
-        return Ok(Vec::new());
+        return Ok(Chosen::Each(Vec::new()));
     }
     // Most members that are chosen one by one. Of more, all are read.
     const ONE_BY_ONE: u64 = 16;
@@ -226,19 +262,19 @@ pub(crate) fn choose(
             let value = context.server.data.get(&key)?;
             chosen.push((key[prefix.len()..].to_vec(), value.map_or(Vec::new(), |value| value.to_vec())));
         }
-        return Ok(chosen);
+        return Ok(Chosen::Each(chosen));
     }
     let mut members = all(context, record, part)?;
     let len = members.len() as u64;
     if count < 0 {
-        return Ok((0..many).map(|_| members[context.server.random.below(len) as usize].clone()).collect());
+        return Ok(if len == 0 { Chosen::Each(members) } else { Chosen::OneOf(members, many) });
     }
     for at in 0..many.min(len) {
         let other = at + context.server.random.below(len - at);
         members.swap(at as usize, other as usize);
     }
     members.truncate(many.min(len) as usize);
-    Ok(members)
+    Ok(Chosen::Each(members))
 }
 
 pub(crate) fn hrandfield(context: &mut Context, args: &[&[u8]]) -> Done {
@@ -255,12 +291,12 @@ pub(crate) fn hrandfield(context: &mut Context, args: &[&[u8]]) -> Done {
         Some(_) => return Err(SYNTAX),
     };
     let chosen = match &found {
-        None => Vec::new(),
+        None => Chosen::Each(Vec::new()),
         Some(found) => choose(context, &found.record, &[], count)?,
     };
     let nests = with_values && context.reply.is_3;
     context.reply.array(if with_values && !nests { chosen.len() * 2 } else { chosen.len() });
-    for (field, value) in &chosen {
+    chosen.each(context, |context, (field, value)| {
         if nests {
             context.reply.array(2);
         }
@@ -268,6 +304,6 @@ pub(crate) fn hrandfield(context: &mut Context, args: &[&[u8]]) -> Done {
         if with_values {
             context.reply.bulk(value);
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }

@@ -27,6 +27,7 @@ pub(crate) fn multi(context: &mut Context, _: &[&[u8]]) -> Done {
 pub(crate) fn forget_watched(context: &mut Context) {
     let shared = context.client.shared.clone();
     context.server.unwatch(&mut context.client.watched, &shared);
+    context.client.watched_bytes = 0;
 }
 
 pub(crate) fn discard(context: &mut Context, _: &[&[u8]]) -> Done {
@@ -54,7 +55,9 @@ pub(crate) fn watch(context: &mut Context, args: &[&[u8]]) -> Done {
         if !context.client.watched.iter().any(|watched| watched.database == database && watched.key == *key) {
             let shared = context.client.shared.clone();
             context.server.watch(database, key, &shared);
-            context.client.watched.push(Watched { database, key: key.to_vec(), was_there });
+            let watched = Watched { database, key: key.to_vec(), was_there };
+            context.client.watched_bytes += watched.memory_bytes();
+            context.client.watched.push(watched);
         }
     }
     context.reply.ok();

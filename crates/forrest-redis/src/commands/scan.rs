@@ -18,6 +18,9 @@ const COUNT: u64 = 10;
 /// Most pairs that a step looks at, so that others do not wait for it.
 const COUNT_MAX: u64 = 10_000;
 
+/// Bytes of keys, or of members with their values, after which a step ends.
+const BYTES_MAX: usize = 1 << 20;
+
 struct Asked<'a> {
     pattern: Pattern<'a>,
     count: u64,
@@ -80,7 +83,7 @@ pub(crate) fn scan(context: &mut Context, args: &[&[u8]]) -> Done {
     let place = place(context, args[1], &start, &end)?;
     let now = now_ms();
     let (mut found, mut expired, mut next, mut left) = (Vec::new(), Vec::new(), None, asked.count);
-    let mut failed = None;
+    let (mut failed, mut bytes) = (None, 0);
     context.server.data.scan((&place, &end), false, |key, value| {
         if left == 0 {
             next = Some(key.to_vec());
@@ -88,6 +91,10 @@ pub(crate) fn scan(context: &mut Context, args: &[&[u8]]) -> Done {
         }
         left -= 1;
         let name = &key[RECORD_BYTES..];
+        bytes += name.len();
+        if bytes > BYTES_MAX {
+            left = 0;
+        }
         match (Record::of(value), asked.pattern.matches(name)) {
             (None, _) => failed = Some(DAMAGED),
             (_, Err(error)) => failed = Some(error.into()),
@@ -133,6 +140,7 @@ fn members(
     let end = end_of(&start);
     let place = place(context, args[2], &start, &end)?;
     let (mut found, mut next, mut left, mut failed) = (Vec::new(), None, asked.count, None);
+    let mut bytes = 0;
     context.server.data.scan((&place, &end), false, |key, value| {
         if left == 0 {
             next = Some(key.to_vec());
@@ -140,9 +148,15 @@ fn members(
         }
         left -= 1;
         match asked.pattern.matches(&key[all.len()..]) {
-            Ok(true) => found.push((key[all.len()..].to_vec(), value.to_vec())),
+            Ok(true) => {
+                bytes += key.len() + value.len();
+                found.push((key[all.len()..].to_vec(), value.to_vec()));
+            }
             Ok(false) => {}
             Err(error) => failed = Some(error),
+        }
+        if bytes > BYTES_MAX {
+            left = 0;
         }
         if failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;

@@ -1,6 +1,6 @@
 //! Sets.
 
-use super::hashes::{choose, remove};
+use super::hashes::{Chosen, choose, remove};
 use super::members::{
     all, finish, key_of, limit_of, numbered_keys, or_new, pop_count, random_member, reply_count,
 };
@@ -85,11 +85,14 @@ pub(crate) fn srandmember(context: &mut Context, args: &[&[u8]]) -> Done {
         (Some(count), found) => {
             let count = integer(count)?;
             let chosen = match found {
-                None => Vec::new(),
+                None => Chosen::Each(Vec::new()),
                 Some(found) => choose(context, &found.record, &[], count)?,
             };
             context.reply.array(chosen.len());
-            chosen.iter().for_each(|(member, _)| context.reply.bulk(member));
+            chosen.each(context, |context, (member, _)| {
+                context.reply.bulk(member);
+                Ok(())
+            })?;
         }
     }
     Ok(())
@@ -108,8 +111,11 @@ pub(crate) fn spop(context: &mut Context, args: &[&[u8]]) -> Done {
         None => random_member(context, &found.record)?.into_iter().collect(),
         Some(count) => {
             let count = i64::try_from(count).unwrap_or(i64::MAX);
-            let chosen = choose(context, &found.record, &[], count)?;
-            chosen.into_iter().map(|(member, _)| member).collect()
+            match choose(context, &found.record, &[], count)? {
+                Chosen::Each(members) | Chosen::OneOf(members, _) => {
+                    members.into_iter().map(|(member, _)| member).collect()
+                }
+            }
         }
     };
     let mut request = vec![args[0], args[1]];
@@ -161,6 +167,11 @@ fn members(context: &mut Context, key: &[u8]) -> Result<BTreeSet<Vec<u8>>, Fault
     Ok(members.into_iter().map(|(member, _)| member).collect())
 }
 
+/// Why a union is refused that a command cannot hold.
+pub(super) fn union_too_long(most: usize) -> Fault {
+    Fault::new(format!("ERR the union has more than {most} bytes (--reply-bytes)"))
+}
+
 fn together(context: &mut Context, keys: &[&[u8]], how: How) -> Result<BTreeSet<Vec<u8>>, Fault> {
     let mut result = members(context, keys[0])?;
     let mut bytes: usize = result.iter().map(Vec::len).sum();
@@ -173,9 +184,7 @@ fn together(context: &mut Context, keys: &[&[u8]], how: How) -> Result<BTreeSet<
                     bytes += if result.insert(member) { len } else { 0 };
                 }
                 if bytes > most {
-                    return Err(Fault::new(format!(
-                        "ERR the union has more than {most} bytes (--reply-bytes)"
-                    )));
+                    return Err(union_too_long(most));
                 }
             }
             How::Intersection | How::Difference => {

@@ -1,6 +1,6 @@
 //! Sorted sets.
 
-use super::hashes::choose;
+use super::hashes::{Chosen, choose};
 use super::members::{
     Args, finish, first, key_of, keys_end_and_count, limit_of, numbered_keys, or_new, pop_count, reply_count,
 };
@@ -12,6 +12,7 @@ use crate::data::Found;
 use crate::fault::{DAMAGED, Done, Fault, SYNTAX, WRONG_TYPE};
 use crate::keys::{self, Kind, Record};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// The score of a member.
 fn score(context: &mut Context, record: &Record, member: &[u8]) -> Result<Option<f64>, Fault> {
@@ -462,16 +463,25 @@ pub(crate) fn zrandmember(context: &mut Context, args: &[&[u8]]) -> Done {
         Some(_) => return Err(SYNTAX),
     };
     let chosen = match &found {
-        None => Vec::new(),
+        None => Chosen::Each(Vec::new()),
         Some(found) => choose(context, &found.record, BY_MEMBER, count)?,
     };
-    let scored = |(member, score): (Vec<u8>, Vec<u8>)| Some((member, keys::score_of(&score)?));
-    let members = chosen.into_iter().map(scored).collect::<Option<Vec<_>>>().ok_or(DAMAGED)?;
-    match args.len() {
-        2 => context.reply.bulk_or_null(members.first().map(|(member, _)| member.as_slice())),
-        _ => reply_members(context, &members, with_scores),
+    let nests = with_scores && context.reply.is_3;
+    match (args.len(), chosen.len()) {
+        (2, 0) => context.reply.null(),
+        (2, _) => {}
+        (_, len) => context.reply.array(if with_scores && !nests { len * 2 } else { len }),
     }
-    Ok(())
+    chosen.each(context, |context, (member, score)| {
+        if nests {
+            context.reply.array(2);
+        }
+        context.reply.bulk(member);
+        if with_scores {
+            context.reply.double(keys::score_of(score).ok_or(DAMAGED)?);
+        }
+        Ok(())
+    })
 }
 
 /// The members of a set or sorted set. Those of a set have the score 1.
@@ -533,10 +543,13 @@ fn together(
         }
     }
     let whole = |score: f64| if score.is_nan() { 0.0 } else { score };
+    let most = context.server.options.limits.reply_bytes;
+    let mut bytes = 0;
     let mut result: BTreeMap<Vec<u8>, f64> = BTreeMap::new();
     for (number, (key, weight)) in keys.iter().zip(&weights).enumerate() {
         let others = members(context, key)?;
         if number == 0 {
+            bytes = others.keys().map(Vec::len).sum();
             result = others.into_iter().map(|(member, score)| (member, whole(score * weight))).collect();
             continue;
         }
@@ -555,7 +568,16 @@ fn together(
             How::Union => {
                 for (member, other) in others {
                     let other = whole(other * weight);
-                    result.entry(member).and_modify(|score| *score = put(*score, other)).or_insert(other);
+                    match result.entry(member) {
+                        Entry::Occupied(mut score) => *score.get_mut() = put(*score.get(), other),
+                        Entry::Vacant(place) => {
+                            bytes += place.key().len();
+                            place.insert(other);
+                        }
+                    }
+                }
+                if bytes > most {
+                    return Err(super::sets::union_too_long(most));
                 }
             }
         }

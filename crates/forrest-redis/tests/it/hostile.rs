@@ -157,6 +157,123 @@ fn parameters_have_the_bounds_of_redis() {
     }
 }
 
+/// The most memory that this process ever had, in bytes.
+#[cfg(target_os = "linux")]
+fn most_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    let kilobytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    kilobytes << 10
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn random_members_are_not_held_before_their_reply_is_too_long() {
+    let limits = Limits { reply_bytes: 4 << 20, ..Limits::default() };
+    let running = with(limits);
+    let mut client = running.client();
+    client.call_args(&[b"hset", b"h", b"f", &vec![b'x'; 1 << 20]]);
+    let member = vec![b'x'; 60_000];
+    client.call_args(&[b"sadd", b"s", &member]);
+    client.call_args(&[b"zadd", b"z", b"1", &member]);
+    let before = most_memory();
+    for (request, fits) in [
+        ("hrandfield h -1200 withvalues", "hrandfield h -3 withvalues"),
+        ("srandmember s -20000", "srandmember s -60"),
+        ("zrandmember z -20000", "zrandmember z -60"),
+        ("zrandmember z -20000 withscores", "zrandmember z -60 withscores"),
+    ] {
+        assert!(client.call(request).contains("the reply has more than 4194304 bytes"), "{request}");
+        assert!(client.call(fits).len() > 3 << 20);
+    }
+    let more = most_memory() - before;
+    assert!(more < 600 << 20, "{more} bytes");
+}
+
+#[test]
+fn a_step_of_a_scan_has_a_limit_in_bytes() {
+    let running = Running::in_memory(options());
+    let mut client = running.client();
+    let value = vec![b'x'; 300_000];
+    for number in 0..20 {
+        client.call_args(&[b"hset", b"h", format!("f{number:02}").as_bytes(), &value]);
+        let name = [format!("{number:02}").as_bytes(), &value[..60_000]].concat();
+        client.call_args(&[b"set", &name, b""]);
+        client.call_args(&[b"sadd", b"s", &name]);
+        client.call_args(&[b"zadd", b"z", b"1", &name]);
+    }
+    for (request, items, most) in [
+        (&[&b"hscan"[..], b"h"][..], 20, 5),
+        (&[b"scan"], 23, 19),
+        (&[b"sscan", b"s"], 20, 18),
+        (&[b"zscan", b"z"], 20, 18),
+    ] {
+        let (mut cursor, mut found) = ("0".to_owned(), 0);
+        loop {
+            let reply = client.call_args(&[request, &[cursor.as_bytes(), b"count", b"1000"]].concat());
+            let (next, rest) = reply[2..].split_once('"').unwrap();
+            cursor = next.to_owned();
+            let strings = (rest.matches('"').count() / 2) as u64;
+            let members =
+                if request[0] == b"hscan" || request[0] == b"zscan" { strings / 2 } else { strings };
+            assert!(members <= most, "{members} of {request:?}");
+            found += members;
+            if cursor == "0" {
+                break;
+            }
+        }
+        assert_eq!(found, items, "{request:?}");
+    }
+}
+
+#[test]
+fn unions_have_the_limit_of_replies() {
+    let running = with(Limits { reply_bytes: 60_000, ..Limits::default() });
+    let mut client = running.client();
+    for number in 0..90 {
+        let member = format!("{number:02}{}", "x".repeat(500));
+        for (set, sorted) in [("a", "za"), ("b", "zb")] {
+            client.call(&format!("sadd {set} {set}{member}"));
+            client.call(&format!("zadd {sorted} 1 {set}{member}"));
+        }
+    }
+    for request in [
+        "sunion a b",
+        "sunionstore c a b",
+        "zunion 2 za zb",
+        "zunionstore c 2 za zb",
+        "zunion 2 a zb weights 2 3",
+    ] {
+        let reply = client.call(request);
+        assert!(reply.contains("the union has more than 60000 bytes (--reply-bytes)"), "{request}: {reply}");
+    }
+    assert_eq!(client.call("zunionstore c 2 za za"), ":90");
+    assert_eq!(client.call("zunionstore c 1 zb"), ":90");
+}
+
+#[test]
+fn watched_keys_count_as_buffers() {
+    let running = with(Limits { buffers_bytes: 1 << 20, ..Limits::default() });
+    let mut client = running.client();
+    let key = vec![b'x'; 60_000];
+    let watched = (0..40_u8)
+        .take_while(|number| {
+            client.send(&encode(&[b"watch", &[&[*number], &key[..]].concat()]));
+            client.rest_of_line() == "+OK\r\n"
+        })
+        .count();
+    assert!((4..=17).contains(&watched), "{watched}");
+    assert_eq!(number(&mut running.client(), "evicted_clients"), 1);
+    // Keys that are no longer watched count no more.
+    let mut client = running.client();
+    for number in 0..60_u8 {
+        assert_eq!(client.call_args(&[b"watch", &[&[number], &key[..]].concat()]), "OK");
+        if number % 3 == 0 {
+            assert_eq!(client.call("unwatch"), "OK");
+        }
+    }
+}
+
 #[test]
 fn one_connection_too_many_is_refused() {
     let running = with(Limits { connections: 3, ..Limits::default() });
