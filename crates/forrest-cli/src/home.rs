@@ -184,6 +184,12 @@ impl Home {
         self
     }
 
+    /// The same store, whose batches may have this number of operations.
+    pub(crate) fn with_batches_of(mut self, ops: usize) -> Self {
+        self.builder = self.builder.batch_ops_max(ops);
+        self
+    }
+
     /// The same store, only to be read: always, or if another process has it open and the command changes nothing.
     pub(crate) fn reading(mut self, always: bool, changes_nothing: bool) -> Self {
         self.reads = match (always, changes_nothing) {

@@ -213,7 +213,9 @@ fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
             Ok(home.durable(store.sync))
         }
         // The server itself makes changes durable, for many clients at once.
-        Command::Serve(_) => Ok(Home::named(store.db.as_deref(), true)?.deferring()),
+        Command::Serve(_) => {
+            Ok(Home::named(store.db.as_deref(), true)?.deferring().with_batches_of(serve::BATCH_OPS_MAX))
+        }
         Command::Shell(_) => Ok(Home::named(store.db.as_deref(), true)?.reading(store.read_only, false)),
         Command::Stress(args) => {
             // Not the store of the environment, which users keep for other data.

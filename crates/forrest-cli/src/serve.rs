@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+/// Operations of one command or transaction. A key with some million members is copied or united by one, and the bytes
+/// of a batch have a limit of their own.
+pub(crate) const BATCH_OPS_MAX: usize = 8 << 20;
 /// How often Ctrl-C and SIGTERM are looked for.
 const LOOK: Duration = Duration::from_millis(50);
 /// Longest password.

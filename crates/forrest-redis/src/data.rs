@@ -1,14 +1,17 @@
 //! [`Data`]: the store, as commands read and change it.
 //!
 //! The changes of a command are collected and applied as one batch at its end, so that a crash leaves all or none of
-//! them. Within `EXEC` they go to a transaction of the store, which later commands see, and which is one batch too.
-//! Only one thread uses this, so nothing changes between what a command reads and what it writes.
+//! them, and a command that fails leaves none. Within `EXEC` they go at its end to a transaction of the store, which
+//! later commands see, and which is one batch too. Only one thread uses this, so nothing changes between what a command
+//! reads and what it writes.
+//!
+//! A transaction of the store compares what it has read at its end. Nobody else writes, so that the transaction begins
+//! with the first change: what was read before costs and counts nothing.
 
 use crate::fault::{DAMAGED, Fault};
 use crate::keys::{self, Kind, OWN, Record, SLOTS};
 use forrest::{
-    Committed, Db, Durability, Keyspace, Op, Savepoint, Snapshot, Transaction, Value, WriteBatch,
-    WriteOptions,
+    Committed, Db, Durability, Keyspace, Op, Snapshot, Transaction, Value, WriteBatch, WriteOptions,
 };
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -56,7 +59,12 @@ pub(crate) struct Data {
     batch: WriteBatch,
     /// What commands with many keys have written and read again.
     written: Option<HashMap<Vec<u8>, Option<Value>>>,
+    /// Changes go to a transaction.
+    in_exec: bool,
+    /// The one of `EXEC`, from its first change on.
     transaction: Option<Transaction>,
+    /// The transaction cannot do what was asked of it, so that none of its commands has an effect.
+    has_failed: bool,
     slots: [u8; SLOTS as usize],
     /// The store is in the memory of this process.
     is_private: bool,
@@ -102,7 +110,9 @@ impl Data {
             space,
             batch: WriteBatch::new(),
             written: None,
+            in_exec: false,
             transaction: None,
+            has_failed: false,
             slots,
             is_private: db.capabilities().home() == HOME,
             generation,
@@ -149,10 +159,12 @@ impl Data {
         {
             return Ok(value.clone());
         }
-        match &mut self.transaction {
-            None => Ok(self.space.get(key)?),
-            Some(transaction) => Ok(transaction.on(&self.space).get(key)?),
-        }
+        let Some(transaction) = &mut self.transaction else { return Ok(self.space.get(key)?) };
+        // A key that is too long fails its command only.
+        Op::Delete { key }.check()?;
+        let value = transaction.on(&self.space).get(key);
+        self.has_failed |= value.is_err();
+        Ok(value?)
     }
 
     /// The record of a key, also if it has expired.
@@ -182,6 +194,7 @@ impl Data {
             Some(transaction) => {
                 let mut range = transaction.on(&self.space).range(start..end);
                 while let Some(pair) = if is_back { range.next_back() } else { range.next() } {
+                    self.has_failed |= pair.is_err();
                     let (key, value) = pair?;
                     if see(&key, &value).is_break() {
                         break;
@@ -209,15 +222,12 @@ impl Data {
 
     /// From here to the end of the command, reads of single keys see what the command has written.
     pub(crate) fn read_own_writes(&mut self) {
-        if self.transaction.is_none() && self.written.is_none() {
+        if self.written.is_none() {
             self.written = Some(HashMap::new());
         }
     }
 
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
-        if let Some(transaction) = &mut self.transaction {
-            return Ok(transaction.on(&self.space).set(key, value)?);
-        }
         self.push(Op::Set { key, value });
         if let Some(written) = &mut self.written {
             written.insert(key.to_vec(), Some(value.into()));
@@ -226,9 +236,6 @@ impl Data {
     }
 
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<(), Fault> {
-        if let Some(transaction) = &mut self.transaction {
-            return Ok(transaction.on(&self.space).delete(key)?);
-        }
         self.push(Op::Delete { key });
         if let Some(written) = &mut self.written {
             written.insert(key.to_vec(), None);
@@ -238,9 +245,6 @@ impl Data {
 
     /// Removes all pairs from `start` on and before `end`. Not for what the command reads again.
     pub(crate) fn remove_range(&mut self, start: &[u8], end: &[u8]) -> Result<(), Fault> {
-        if let Some(transaction) = &mut self.transaction {
-            return Ok(transaction.on(&self.space).delete_range(start..end)?);
-        }
         self.push(Op::DeleteRange { start, end: Some(end) });
         Ok(())
     }
@@ -346,15 +350,18 @@ impl Data {
 
     // The ends of commands.
 
-    /// Applies what the command has changed. A failure changes nothing.
+    /// Applies what the command has changed, within `EXEC` to its transaction. A failure changes nothing, unless the
+    /// transaction [has failed](Data::has_failed).
     #[inline]
     pub(crate) fn commit(&mut self) -> Result<(), Fault> {
+        self.written = None;
         if self.batch.is_empty() {
             return Ok(());
         }
-        self.written = None;
-        self.changes += 1;
-        let done = if self.is_private || self.batch.len() == 1 {
+        self.changes += u64::from(!self.in_exec);
+        let done = if self.in_exec {
+            self.apply_in_transaction()
+        } else if self.is_private || self.batch.len() == 1 {
             self.apply_each()
         } else {
             self.db.write(&self.batch)
@@ -377,37 +384,51 @@ impl Data {
         self.batch.ops().try_for_each(|(_, op)| self.space.apply(op).map(drop))
     }
 
+    /// Applies the changes to the transaction, which is begun if this is its first one.
+    fn apply_in_transaction(&mut self) -> forrest::Result<()> {
+        // What is too long for any store fails its command only.
+        self.batch.ops().try_for_each(|(_, op)| op.check())?;
+        let draft = self.transaction.get_or_insert_with(|| self.db.transaction()).on(&self.space);
+        let done = self.batch.ops().try_for_each(|(_, op)| match op {
+            Op::Set { key, value } => draft.set(key, value),
+            Op::Delete { key } => draft.delete(key),
+            Op::DeleteRange { start, end: Some(end) } => draft.delete_range(start..end),
+            other => unreachable!("no command makes {other:?}"),
+        });
+        self.has_failed |= done.is_err();
+        done
+    }
+
+    /// True if the transaction of `EXEC` can no longer be applied.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
     /// Forgets what the command would have changed. A swap of databases cannot be forgotten: it does not fail later.
-    pub(crate) fn discard(&mut self) {
+    pub(crate) fn undo(&mut self) {
         self.batch.clear();
         self.written = None;
     }
 
+    /// The same for all since [`begin`](Data::begin), if there is a transaction.
+    pub(crate) fn discard(&mut self) {
+        self.undo();
+        (self.in_exec, self.transaction) = (false, None);
+    }
+
     /// From here on changes are seen by this thread only, up to [`end`](Data::end).
     pub(crate) fn begin(&mut self) {
-        self.transaction = Some(self.db.transaction());
-    }
-
-    /// A state of the changes since [`begin`](Data::begin).
-    pub(crate) fn savepoint(&mut self) -> Result<Option<Savepoint>, Fault> {
-        Ok(self.transaction.as_mut().map(Transaction::savepoint).transpose()?)
-    }
-
-    /// Undoes the changes since a state.
-    pub(crate) fn roll_back(&mut self, to: Option<Savepoint>) -> Result<(), Fault> {
-        if let (Some(transaction), Some(to)) = (&mut self.transaction, to) {
-            transaction.rollback_to(to)?;
-        }
-        Ok(())
+        (self.in_exec, self.has_failed) = (true, false);
     }
 
     /// Applies all since [`begin`](Data::begin) at one instant.
     pub(crate) fn end(&mut self) -> Result<(), Fault> {
+        self.in_exec = false;
         let Some(transaction) = self.transaction.take() else { return Ok(()) };
         self.changes += 1;
         match transaction.commit()? {
             Committed::Done => Ok(()),
-            _ => Err(Fault::new("EXECABORT another process has changed the store meanwhile; try again")),
+            _ => Err(Fault::new("ERR another process has changed the store meanwhile; try again")),
         }
     }
 }

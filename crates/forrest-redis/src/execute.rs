@@ -40,7 +40,6 @@ fn execute_and_reply(server: &mut Server, client: &mut Client, args: &[&[u8]], o
         context.server.data.discard();
         context.reply.fail(&fault.0);
     }
-    context.reply.end();
 }
 
 /// Gives clients that wait what the last command has made.
@@ -116,8 +115,10 @@ fn admit(context: &Context, args: &[&[u8]]) -> Result<&'static Command, Fault> {
 
 /// Runs a command to its end.
 #[inline]
-pub(crate) fn run(context: &mut Context, command: &'static Command, args: &[&[u8]]) -> Result<(), Fault> {
-    let done = (command.run)(context, args).and_then(|()| context.server.data.commit());
+fn run(context: &mut Context, command: &'static Command, args: &[&[u8]]) -> Result<(), Fault> {
+    let done = (command.run)(context, args)
+        .and_then(|()| context.reply.check())
+        .and_then(|()| context.server.data.commit());
     context.end_command(command, args);
     done
 }

@@ -1,8 +1,9 @@
 //! Replies: appended to the output of a connection, in the version of the protocol that it has chosen.
 //!
-//! A reply has a limit. What is longer is not sent: the reply becomes an error that names the limit, and the
+//! A reply has a limit. What is longer is not sent: the command fails with an error that names the limit, and the
 //! connection goes on.
 
+use crate::fault::Fault;
 use crate::number;
 
 /// Where replies are written to.
@@ -32,6 +33,11 @@ impl<'o> Reply<'o> {
         self.is_over
     }
 
+    /// Notes that what belongs to the reply was too long.
+    pub(crate) fn go_over(&mut self) {
+        self.is_over = true;
+    }
+
     /// Room for some more bytes, or not.
     fn has_room(&mut self, bytes: usize) -> bool {
         if self.bytes() + bytes > self.bytes_max {
@@ -40,19 +46,15 @@ impl<'o> Reply<'o> {
         !self.is_over
     }
 
-    /// Ends the reply. False if it was too long, and an error took its place.
-    pub(crate) fn end(&mut self) -> bool {
+    /// Fails if the limit was passed. What the command has changed is not applied then: nobody would get what it took.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
         if !self.is_over {
-            return true;
+            return Ok(());
         }
-        self.is_over = false;
-        self.out.truncate(self.start);
         let most = self.bytes_max;
-        self.bytes_max = usize::MAX;
-        self.error(&format!(
+        Err(Fault::new(format!(
             "ERR the reply has more than {most} bytes (--reply-bytes); ask for less at a time"
-        ));
-        false
+        )))
     }
 
     /// Replaces the reply so far by an error, whose first word is its code.
@@ -202,7 +204,7 @@ mod tests {
         let mut out = Vec::new();
         let mut reply = Reply::new(&mut out, is_3, 1 << 20);
         write(&mut reply);
-        assert!(reply.end());
+        assert_eq!(reply.check(), Ok(()));
         String::from_utf8(out).unwrap()
     }
 
@@ -250,7 +252,8 @@ mod tests {
         assert!(!reply.is_over());
         reply.bulk(&[]);
         assert!(reply.is_over());
-        assert!(!reply.end());
+        let why = reply.check().unwrap_err();
+        reply.fail(&why.0);
         assert!(out.starts_with(b"+OK\r\n-ERR the reply has more than 100 bytes"), "{}", out.escape_ascii());
         assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 2);
     }

@@ -1,7 +1,8 @@
 //! Transactions: `MULTI`, `EXEC`, `DISCARD`, `WATCH`.
 //!
 //! The commands of a transaction are executed in one turn of the server's only thread, and their changes are one batch
-//! of the store: nobody sees a part of them, and no crash leaves one.
+//! of the store: nobody sees a part of them, and no crash leaves one. A command that fails changes nothing, and the
+//! others go on. If all are too much for the limits of the store or of a reply, none changes anything.
 
 use super::{Command, Context, GROWS};
 use crate::client::Watched;
@@ -104,42 +105,47 @@ pub(crate) fn exec(context: &mut Context, _: &[&[u8]]) -> Done {
         return Err(Fault::new(format!("EXECABORT Transaction discarded because of: {}", FULL.0)));
     }
     context.reply.array(queue.len());
+    let (database, is_3) = (context.client.database, context.client.is_3);
     context.server.data.begin();
     context.client.in_exec = true;
-    for (command, request) in commands.iter().zip(&queue) {
+    let done = commands.iter().zip(&queue).try_for_each(|(command, request)| {
         let args: Vec<&[u8]> = request.iter().map(Vec::as_slice).collect();
-        one(context, command, &args);
-    }
+        one(context, command, &args)
+    });
     context.client.in_exec = false;
-    context.server.data.end()
+    done.and_then(|()| context.server.data.end()).map_err(|fault| {
+        context.client.select(database);
+        context.client.speak(is_3);
+        let why = fault.0.strip_prefix("ERR ").unwrap_or(&fault.0);
+        Fault::new(format!("EXECABORT Transaction discarded because of: {why}"))
+    })
 }
 
-/// Executes one command of a transaction. Its errors are its reply, and the others go on.
-fn one(context: &mut Context, command: &Command, args: &[&[u8]]) {
+/// Executes one command of a transaction. Its errors are its reply, and the others go on; what fails here fails for all.
+fn one(context: &mut Context, command: &Command, args: &[&[u8]]) -> Done {
     let mut out = Vec::new();
     let room = context.server.options.limits.reply_bytes.saturating_sub(context.reply.bytes());
     let reply = Reply::new(&mut out, context.client.is_3, room);
     let mut inner =
         Context { server: context.server, client: context.client, commands: context.commands, reply };
-    let is_undone = match inner.server.data.savepoint() {
-        Err(fault) => Err(fault),
-        Ok(savepoint) => {
-            let done = (command.run)(&mut inner, args);
-            inner.end_command(command, args);
-            match done {
-                Ok(()) => Ok(()),
-                Err(fault) => match inner.server.data.roll_back(savepoint) {
-                    Ok(()) => Err(fault),
-                    Err(worse) => Err(worse),
-                },
-            }
+    let mut done = (command.run)(&mut inner, args);
+    inner.end_command(command, args);
+    let is_over = done.is_ok() && inner.reply.is_over();
+    if done.is_ok() && !is_over {
+        done = inner.server.data.commit();
+    }
+    if let Err(fault) = done {
+        if inner.server.data.has_failed() {
+            return Err(fault);
         }
-    };
-    if let Err(fault) = is_undone {
+        inner.server.data.undo();
         inner.reply.fail(&fault.0);
     }
-    inner.reply.end();
     // The version may have been changed by HELLO.
     context.reply.is_3 = context.client.is_3;
+    if is_over {
+        context.reply.go_over();
+    }
     context.reply.raw(&out);
+    context.reply.check()
 }

@@ -365,8 +365,13 @@ fn remove_part(context: &mut Context, key: &[u8], part: &Part) -> Done {
 
 fn remove_all(context: &mut Context, key: &[u8], found: &Found, members: &[Scored]) -> Done {
     let mut record = found.record;
-    for (member, score) in members {
-        take(context, &mut record, member, *score)?;
+    if members.len() as u64 == record.count {
+        // They go by one range delete.
+        record.count = 0;
+    } else {
+        for (member, score) in members {
+            take(context, &mut record, member, *score)?;
+        }
     }
     if members.is_empty() { Ok(()) } else { finish(context, key, Some(found), &record) }
 }

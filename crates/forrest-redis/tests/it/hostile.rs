@@ -95,6 +95,83 @@ fn a_long_reply_is_an_error() {
     assert_eq!(client.call("ping"), "PONG");
 }
 
+/// A client of a server whose replies have at most 1,000 bytes.
+fn with_short_replies(test: impl Fn(&Running, &mut Client<TcpStream>)) {
+    let limits = Limits { reply_bytes: 1000, ..Limits::default() };
+    let running = with(limits);
+    test(&running, &mut running.client());
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&directory.path().join("store"), Options { limits, ..options() });
+    test(&running, &mut running.client());
+}
+
+const TOO_LONG: &str =
+    "(error) ERR the reply has more than 1000 bytes (--reply-bytes); ask for less at a time";
+
+/// The data would be gone, because nobody has got it.
+#[test]
+fn a_command_whose_reply_is_too_long_changes_nothing() {
+    with_short_replies(|running, client| {
+        client.call("setrange a 1499 x");
+        for request in ["getdel a", "getset a 1", "set a 1 get", "getex a px 1"] {
+            assert_eq!(client.call(request), TOO_LONG, "{request}");
+            assert_eq!([client.call("strlen a"), client.call("ttl a")], [":1500", ":-1"], "{request}");
+        }
+        for number in 10..50 {
+            client.call(&format!("zadd z 0.12345678901234568 {number}"));
+            client.call(&format!("sadd s {}{number}", "x".repeat(20)));
+            client.call(&format!("rpush l {}{number}", "x".repeat(20)));
+        }
+        for (request, count) in [
+            ("zpopmin z 40", "zcard z"),
+            ("zmpop 1 z max count 40", "zcard z"),
+            ("bzmpop 0 1 z min count 40", "zcard z"),
+            ("spop s 40", "scard s"),
+            ("lpop l 40", "llen l"),
+            ("lmpop 1 l left count 40", "llen l"),
+        ] {
+            let reply = client.call(request);
+            assert!(reply.contains("more than 1000 bytes"), "{request}: {reply}");
+            assert_eq!(client.call(count), ":40", "{request}");
+        }
+        assert_eq!(client.call("zpopmin z"), "[\"10\", \"0.12345678901234568\"]");
+
+        // The same for one that has waited.
+        let mut waiter = running.client();
+        waiter.send(&encode(&[b"blpop", b"q", b"0"]));
+        while !client.call("client list").contains("flags=b") {
+            std::thread::yield_now();
+        }
+        assert_eq!(client.call_args(&[b"rpush", b"q", &[b'x'; 985]]), ":1");
+        assert_eq!(waiter.reply(), TOO_LONG);
+        assert_eq!(client.call("llen q"), ":1");
+    });
+}
+
+#[test]
+fn a_transaction_whose_replies_are_too_long_changes_nothing() {
+    with_short_replies(|_, client| {
+        let mut exec = |requests: &[&str]| {
+            client.call("setrange a 599 x");
+            client.call("setrange b 599 x");
+            client.call("multi");
+            requests.iter().for_each(|request| drop(client.call(request)));
+            (client.call("exec"), client.call("exists a b c"), client.call("get n"))
+        };
+        let (replies, ..) =
+            exec(&["incr n", "select 1", "incr n", "select 0", "getdel a", "get a", "set d 1"]);
+        assert!(replies.starts_with("[:1, OK, :1, OK, \""), "{replies}");
+        // The second string has the room that the first has left.
+        let abort = TOO_LONG.replace("ERR", "EXECABORT Transaction discarded because of:");
+        for requests in [
+            ["getdel a", "getset b 1", "select 1", "incr n", "set c 1"],
+            ["set c 1", "del a", "get b", "incr n", "get b"],
+        ] {
+            assert_eq!(exec(&requests), (abort.clone(), ":2".to_owned(), "\"1\"".to_owned()), "{requests:?}");
+        }
+    });
+}
+
 /// A page makes the browser send what it likes to an address of this machine, after some lines of HTTP.
 #[test]
 fn requests_of_web_pages_end_the_connection() {

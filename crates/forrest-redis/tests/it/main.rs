@@ -11,6 +11,7 @@
 //! | listening.rs | addresses, passwords, Unix sockets |
 //! | geo.rs | places |
 //! | slow.rs | the log of slow commands |
+//! | transactions.rs | transactions |
 //! | guide.rs | the guide's table of commands |
 #![forbid(unsafe_code)]
 
@@ -24,3 +25,4 @@ mod harness;
 mod hostile;
 mod listening;
 mod slow;
+mod transactions;

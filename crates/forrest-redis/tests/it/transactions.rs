@@ -1,0 +1,103 @@
+//! Transactions: all or nothing at every limit, and one time for all commands.
+
+use crate::harness::{Client, Running, everywhere, number, options, script};
+use forrest::{Db, Durability};
+use forrest_redis::Options;
+use std::net::TcpStream;
+
+/// Runs a test on stores whose batches have at most 100 operations, in memory and on disk.
+fn with_small_batches(test: impl Fn(&Running, &mut Client<TcpStream>)) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    for url in ["memory:", path.to_str().unwrap()] {
+        let db = Db::builder().durability(Durability::Memory).batch_ops_max(100).open(url).unwrap();
+        let running = Running::new(&db, options());
+        drop(db);
+        test(&running, &mut running.client());
+    }
+}
+
+/// Sends requests between `MULTI` and `EXEC`, and returns the reply of the latter.
+fn exec(client: &mut Client<TcpStream>, requests: impl IntoIterator<Item = String>) -> String {
+    assert_eq!(client.call("multi"), "OK");
+    requests.into_iter().for_each(|request| assert_eq!(client.call(&request), "QUEUED"));
+    client.call("exec")
+}
+
+fn members(from: u32, to: u32) -> String {
+    (from..to).map(|number| format!(" {number}")).collect()
+}
+
+#[test]
+fn a_transaction_above_the_limit_of_the_store_changes_nothing() {
+    with_small_batches(|running, client| {
+        let requests = ["set a 1", "incr n"].map(str::to_owned);
+        let many = (0..3).map(|part| format!("rpush l{}", members(part * 40, part * 40 + 40)));
+        let reply = exec(client, requests.into_iter().chain(many).chain(["set b 1".to_owned()]));
+        assert!(reply.starts_with("(error) EXECABORT Transaction discarded because of: "), "{reply}");
+        assert!(reply.contains("operations; at most 100 operations"), "{reply}");
+        assert_eq!(client.call("exists a n l b"), ":0");
+        // One that waits for what was not made gets nothing, and the client may go on.
+        assert_eq!(exec(client, ["set a 1".to_owned(), "get a".to_owned()]), "[OK, \"1\"]");
+        assert_eq!(running.client().call("get a"), "\"1\"");
+    });
+}
+
+#[test]
+fn what_is_read_and_who_is_undone_takes_little_of_the_limit() {
+    with_small_batches(|_, client| {
+        // A key that is read and then changed counts twice.
+        assert_eq!(exec(client, (0..49).map(|number| format!("set k{number} v"))).matches("OK").count(), 49);
+        // Before the first change nothing counts.
+        let gets = (0..300).map(|number| format!("get k{}", number % 60)).chain(["set a 1".to_owned()]);
+        assert!(exec(client, gets).ends_with(", OK]"));
+        assert_eq!(exec(client, (0..200).map(|_| "lpush a x".to_owned())).matches("WRONGTYPE").count(), 200);
+    });
+}
+
+/// In memory one command has no such limit.
+#[test]
+fn one_command_above_the_limit_changes_nothing() {
+    with_small_batches(|running, client| {
+        for part in 0..5 {
+            let pairs: String = (part * 20..part * 20 + 20).map(|number| format!(" 1 {number}")).collect();
+            assert_eq!(client.call(&format!("zadd z{pairs}")), ":20");
+        }
+        if number(client, "aof_enabled") == 1 {
+            let reply = client.call("zremrangebyrank z 0 -2");
+            assert!(reply.contains("at most 100 operations"), "{reply}");
+            assert_eq!(client.call("zcard z"), ":100");
+        }
+        // All members go at once.
+        assert_eq!(exec(client, ["zremrangebyrank z 0 -1".to_owned(), "zcard z".to_owned()]), "[:100, :0]");
+        assert_eq!(running.client().call("exists z"), ":0");
+    });
+}
+
+#[test]
+fn a_command_that_fails_is_undone_and_the_others_go_on() {
+    let wrong = "(error) WRONGTYPE Operation against a key holding the wrong kind of value";
+    everywhere(&format!(
+        "multi => OK
+        set a 1 => QUEUED
+        lpush a x => QUEUED
+        sadd s x y => QUEUED
+        smove s t x => QUEUED
+        copy s u => QUEUED
+        del s => QUEUED
+        sadd s z => QUEUED
+        smembers s => QUEUED
+        scard u => QUEUED
+        exec => [OK, {wrong}, :2, :1, :1, :1, :1, [\"z\"], :1]
+        smembers t => [\"x\"]
+        smembers u => [\"y\"]"
+    ));
+    let running = Running::in_memory(options());
+    let mut client = running.client();
+    let long = "x".repeat(70_000);
+    let requests =
+        [format!("sadd s a {long}"), "exists s".to_owned(), format!("get {long}"), "incr n".to_owned()];
+    let reply = exec(&mut client, requests);
+    assert_eq!(reply.matches("(error) ERR limit exceeded: key of ").count(), 2, "{reply}");
+    assert!(reply.contains(", :0, ") && reply.ends_with(", :1]"), "{reply}");
+}
