@@ -34,6 +34,7 @@ pub(crate) fn execute(server: &mut Server, client: &mut Client, args: &[&[u8]], 
 
 /// Executes a request and appends its reply, or the error that it ends with.
 fn execute_and_reply(server: &mut Server, client: &mut Client, args: &[&[u8]], out: &mut Vec<u8>) {
+    server.begin_time();
     let reply = Reply::new(out, client.is_3, server.options.limits.reply_bytes);
     let mut context = Context { server, client, commands: table::COMMANDS, reply };
     if let Err(fault) = start_command(&mut context, args) {

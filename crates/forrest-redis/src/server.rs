@@ -14,6 +14,7 @@ use crate::slowlog::SlowLog;
 use crate::waiting::Waiting;
 use forrest::{Capability, Db, Snapshot};
 use forrest_base::random::Random;
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write as _;
@@ -68,6 +69,8 @@ pub(crate) struct Server {
     pub(crate) slow_log: SlowLog,
     /// When the last command ended, or the first of those that have arrived together began.
     lap: Instant,
+    /// The time of the request; 0 if nothing has asked for it.
+    now_ms: Cell<u64>,
     /// When a request of a web page was last reported.
     warned: Option<Instant>,
     pub(crate) counts: Counts,
@@ -106,6 +109,7 @@ impl Server {
             lap: Instant::now(),
             warned: None,
             counts: Counts::default(),
+            now_ms: Cell::new(0),
             started: Instant::now(),
             random: Random(RandomState::new().hash_one(0)),
             buffers_bytes: 0,
@@ -121,7 +125,15 @@ impl Server {
 
     /// The time, in milliseconds since 1970.
     pub(crate) fn now_ms(&self) -> u64 {
-        now_ms()
+        if self.now_ms.get() == 0 {
+            self.now_ms.set(now_ms());
+        }
+        self.now_ms.get()
+    }
+
+    /// Notes that the next request begins.
+    pub(crate) fn begin_time(&mut self) {
+        self.now_ms.set(0);
     }
 
     // Watched keys.
@@ -196,6 +208,7 @@ impl Server {
         let mut has_more = false;
         for database in 0..self.settings.databases {
             let slot = self.data.slot(database);
+        self.begin_time();
             let (start, end) = (keys::expiry(slot, 0, b""), keys::expiry(slot, now + 1, b""));
             let mut due: Vec<(u64, Vec<u8>)> = Vec::new();
             self.data.scan((&start, &end), false, |key, _| {
@@ -298,7 +311,7 @@ impl Server {
     }
 }
 
-/// The time, in milliseconds since 1970.
+/// The time now, in milliseconds since 1970. Commands use that of their [request](Server::now_ms).
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_millis() as u64

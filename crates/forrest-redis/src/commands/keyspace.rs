@@ -7,7 +7,6 @@ use crate::fault::{Done, Fault, NO_KEY, SYNTAX};
 use crate::glob::Pattern;
 use crate::keys::{self, Kind, RECORD_BYTES, Record};
 use crate::number;
-use crate::server::now_ms;
 use std::ops::ControlFlow;
 
 /// Pairs that a copy reads before it writes them.
@@ -95,7 +94,7 @@ fn expire_at(
     let invalid = || Fault::new(format!("ERR invalid expire time in '{command}' command"));
     let number = integer(args[2])?;
     let ms = if is_seconds { number.checked_mul(1000).ok_or_else(invalid)? } else { number };
-    let now = now_ms();
+    let now = context.server.now_ms();
     let ms = ms.checked_add(if is_relative { now as i64 } else { 0 }).ok_or_else(invalid)?;
     let Some(found) = context.find(args[1])? else {
         context.reply.bool(false);
@@ -154,11 +153,13 @@ fn time_of(context: &mut Context, key: &[u8], time: impl FnOnce(u64) -> u64) -> 
 }
 
 pub(crate) fn ttl(context: &mut Context, args: &[&[u8]]) -> Done {
-    time_of(context, args[1], |ms| (ms.saturating_sub(now_ms()) + 500) / 1000)
+    let now = context.server.now_ms();
+    time_of(context, args[1], |ms| (ms.saturating_sub(now) + 500) / 1000)
 }
 
 pub(crate) fn pttl(context: &mut Context, args: &[&[u8]]) -> Done {
-    time_of(context, args[1], |ms| ms.saturating_sub(now_ms()))
+    let now = context.server.now_ms();
+    time_of(context, args[1], |ms| ms.saturating_sub(now))
 }
 
 pub(crate) fn expiretime(context: &mut Context, args: &[&[u8]]) -> Done {
@@ -274,7 +275,7 @@ pub(crate) fn keys(context: &mut Context, args: &[&[u8]]) -> Done {
     let slot = context.slot();
     let start = [&keys::records(slot), pattern.prefix()].concat();
     let end = super::members::end_of(&start);
-    let now = now_ms();
+    let now = context.server.now_ms();
     let server = &mut *context.server;
     let mut complex = None;
     context.reply.sequence(|reply| {

@@ -138,7 +138,7 @@ impl Context<'_, '_> {
     pub(crate) fn find_in(&mut self, database: usize, key: &[u8]) -> Result<Option<Found>, Fault> {
         let slot = self.server.data.slot(database);
         match self.server.data.find(slot, key)? {
-            Some(found) if found.record.is_expired(now_ms) => {
+            Some(found) if found.record.is_expired(|| self.server.now_ms()) => {
                 self.expire(database, key, &found.record)?;
                 Ok(None)
             }

@@ -8,7 +8,6 @@ use super::{Command, Context, GROWS};
 use crate::client::Watched;
 use crate::fault::{Done, FULL, Fault};
 use crate::reply::Reply;
-use crate::server::now_ms;
 
 /// Keys that a client may watch.
 const WATCHED_MAX: usize = 10_000;
@@ -76,7 +75,7 @@ fn has_expired(context: &mut Context) -> Result<bool, Fault> {
     for watched in context.client.watched.iter().filter(|watched| watched.was_there) {
         let slot = context.server.data.slot(watched.database);
         let found = context.server.data.find(slot, &watched.key)?;
-        if found.is_some_and(|found| found.record.is_expired(now_ms)) {
+        if found.is_some_and(|found| found.record.is_expired(|| context.server.now_ms())) {
             return Ok(true);
         }
     }

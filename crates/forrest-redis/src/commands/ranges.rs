@@ -9,7 +9,7 @@ use super::{Context, is, natural};
 use crate::data::Data;
 use crate::fault::{DAMAGED, Done, Fault, SYNTAX};
 use crate::keys::{self, Kind, RECORD_BYTES, Record};
-use crate::server::{Kept, now_ms};
+use crate::server::Kept;
 use std::cell::Cell;
 use std::ops::{Bound, ControlFlow};
 use std::time::Instant;
@@ -62,7 +62,7 @@ fn asked(args: &[&[u8]]) -> Result<Asked, Fault> {
 pub(crate) fn range(context: &mut Context, args: &[&[u8]]) -> Done {
     let asked = asked(&args[3..])?;
     context.server.drop_snapshots();
-    let now = now_ms();
+    let now = context.server.now_ms();
     let Context { server, client, reply, .. } = context;
     let (mut left, mut failed, count) = (asked.limit, None, Cell::new(0));
     let mut see = |reply: &mut crate::reply::Reply, key: &[u8], value: &[u8]| {

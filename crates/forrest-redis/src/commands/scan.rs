@@ -10,7 +10,6 @@ use crate::fault::{DAMAGED, Done, Fault, SYNTAX};
 use crate::glob::Pattern;
 use crate::keys::{self, Kind, RECORD_BYTES, Record};
 use crate::number;
-use crate::server::now_ms;
 use std::ops::ControlFlow;
 
 /// Pairs that a step looks at, unless its client says otherwise.
@@ -81,7 +80,7 @@ pub(crate) fn scan(context: &mut Context, args: &[&[u8]]) -> Done {
     let start = [&keys::records(slot), asked.pattern.prefix()].concat();
     let end = end_of(&start);
     let place = place(context, args[1], &start, &end)?;
-    let now = now_ms();
+    let now = context.server.now_ms();
     let (mut found, mut expired, mut next, mut left) = (Vec::new(), Vec::new(), None, asked.count);
     let (mut failed, mut bytes) = (None, 0);
     context.server.data.scan((&place, &end), false, |key, value| {

@@ -4,7 +4,7 @@ use super::{Context, float, integer, is, slice};
 use crate::fault::{Done, Fault, NOT_INTEGER, SYNTAX, WRONG_TYPE};
 use crate::keys::{Kind, Record};
 use crate::number;
-use crate::server::now_ms;
+use crate::server::Server;
 
 /// What `SET` and its relatives may say.
 #[derive(Default)]
@@ -22,6 +22,7 @@ struct SetOptions<'a> {
 
 /// When a key expires, of the argument of an option or command.
 pub(crate) fn expiry_of(
+    server: &Server,
     arg: &[u8],
     is_seconds: bool,
     is_relative: bool,
@@ -33,7 +34,7 @@ pub(crate) fn expiry_of(
         return Err(invalid());
     }
     let ms = if is_seconds { number.checked_mul(1000).ok_or_else(invalid)? } else { number };
-    let now = if is_relative { now_ms() as i64 } else { 0 };
+    let now = if is_relative { server.now_ms() as i64 } else { 0 };
     ms.checked_add(now).map(|ms| ms as u64).ok_or_else(invalid)
 }
 
@@ -43,7 +44,7 @@ fn expiry_option(word: &[u8]) -> Option<(bool, bool)> {
     options.into_iter().find(|(name, ..)| is(word, name)).map(|(_, seconds, relative)| (seconds, relative))
 }
 
-fn set_options<'a>(args: &[&'a [u8]]) -> Result<SetOptions<'a>, Fault> {
+fn set_options<'a>(server: &Server, args: &[&'a [u8]]) -> Result<SetOptions<'a>, Fault> {
     let mut options = SetOptions::default();
     let mut has_expiry = false;
     let mut args = args.iter();
@@ -54,8 +55,8 @@ fn set_options<'a>(args: &[&'a [u8]]) -> Result<SetOptions<'a>, Fault> {
         if let Some((is_seconds, is_relative)) = expiry_option(word) {
             let arg = args.next().filter(|_| !has_expiry).ok_or(SYNTAX)?;
             has_expiry = true;
-            options.expires = expiry_of(arg, is_seconds, is_relative, "set")?;
-            options.is_past = !is_relative && options.expires <= now_ms();
+            options.expires = expiry_of(server, arg, is_seconds, is_relative, "set")?;
+            options.is_past = !is_relative && options.expires <= server.now_ms();
         } else if is(word, "KEEPTTL") && !has_expiry {
             (has_expiry, options.keeps) = (true, true);
         } else if is(word, "NX") && conditions == 0 {
@@ -81,7 +82,7 @@ pub(crate) fn set(context: &mut Context, args: &[&[u8]]) -> Done {
         context.reply.ok();
         return Ok(());
     }
-    let options = set_options(&args[3..])?;
+    let options = set_options(context.server, &args[3..])?;
     if (options.gets || options.only_equal.is_some())
         && old.as_ref().is_some_and(|old| old.record.kind != Kind::String)
     {
@@ -115,7 +116,7 @@ pub(crate) fn set(context: &mut Context, args: &[&[u8]]) -> Done {
 }
 
 fn set_for(context: &mut Context, args: &[&[u8]], is_seconds: bool, command: &str) -> Done {
-    let expires = expiry_of(args[2], is_seconds, true, command)?;
+    let expires = expiry_of(context.server, args[2], is_seconds, true, command)?;
     let old = context.find(args[1])?;
     context.set_string(args[1], old.as_ref().map(|old| &old.record), args[3], expires)?;
     context.reply.ok();
@@ -168,7 +169,7 @@ pub(crate) fn getex(context: &mut Context, args: &[&[u8]]) -> Done {
         [word] if is(word, "PERSIST") => Some(0),
         [word, arg] => {
             let (is_seconds, is_relative) = expiry_option(word).ok_or(SYNTAX)?;
-            Some(expiry_of(arg, is_seconds, is_relative, "getex")?)
+            Some(expiry_of(context.server, arg, is_seconds, is_relative, "getex")?)
         }
         _ => return Err(SYNTAX),
     };
@@ -177,7 +178,7 @@ pub(crate) fn getex(context: &mut Context, args: &[&[u8]]) -> Done {
     if let (Some(found), Some(expires)) = (found, expires)
         && expires != found.record.expires
     {
-        if expires != 0 && expires <= now_ms() {
+        if expires != 0 && expires <= context.server.now_ms() {
             context.delete(args[1], &found.record)?;
         } else {
             context.set_string(args[1], Some(&found.record), found.string(), expires)?;

@@ -1,6 +1,6 @@
 //! Transactions: all or nothing at every limit, and one time for all commands.
 
-use crate::harness::{Client, Running, everywhere, number, options, script};
+use crate::harness::{Client, Running, everywhere, number, options};
 use forrest::{Db, Durability};
 use forrest_redis::Options;
 use std::net::TcpStream;
@@ -100,4 +100,16 @@ fn a_command_that_fails_is_undone_and_the_others_go_on() {
     let reply = exec(&mut client, requests);
     assert_eq!(reply.matches("(error) ERR limit exceeded: key of ").count(), 2, "{reply}");
     assert!(reply.contains(", :0, ") && reply.ends_with(", :1]"), "{reply}");
+}
+
+#[test]
+fn time_stands_still_within_a_transaction() {
+    let running = Running::in_memory(Options { debug: true, ..options() });
+    let mut client = running.client();
+    // All in one part, so that little time passes before the transaction.
+    let requests = "set k v px 100\r\nmulti\r\nexists k\r\ndebug sleep 0.3\r\nexists k\r\nset l v px 200\r\npttl l\r\nexec\r\n";
+    client.send(requests.as_bytes());
+    let replies: Vec<String> = (0..8).map(|_| client.reply()).collect();
+    assert_eq!(replies[7], "[:1, OK, :1, OK, :200]");
+    assert_eq!(client.call("exists k l"), ":0");
 }
