@@ -213,7 +213,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         let hub = self.hub.clone();
         let mut server = hub.server.borrow_mut();
-        let before = server.data.changes();
+        let before = (server.data.changes(), server.writes);
         note_active(&mut server, &self.client);
         let mut requests = 0;
         let turn = loop {
@@ -241,7 +241,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 break Turn::Blocked;
             }
         };
-        if server.data.changes() != before {
+        // A command that has changed nothing may have seen why: a change that is to be durable before its reply too.
+        if (server.data.changes(), server.writes) != before {
             self.change = server.data.changes();
         }
         let done = self.parser.consume();
@@ -326,7 +327,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Returns when the operating system has a change. One write serves all clients whose requests have arrived.
     async fn wait_for_buffer(&mut self, change: u64) -> io::Result<()> {
-        if self.hub.server.borrow().clients.len() > 1 {
+        if self.hub.buffered.get() < change && self.hub.server.borrow().clients.len() > 1 {
             // The others execute theirs first.
             tokio::task::yield_now().await;
         }
@@ -359,7 +360,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             .await?;
             self.timer = None;
         }
-        poll_fn(|cx| Pin::new(&mut self.stream).poll_flush(cx)).await?;
+        // A stream of TLS has a buffer of its own.
+        poll_fn(|cx| {
+            self.check(cx)?;
+            match Pin::new(&mut self.stream).poll_flush(cx) {
+                Poll::Pending => {
+                    if self.timer.is_none() {
+                        self.set_timer(Instant::now().checked_add(self.hub.limits.slow_reader));
+                    }
+                    self.pend(cx)
+                }
+                ready => ready,
+            }
+        })
+        .await?;
+        self.timer = None;
         let mut output = std::mem::take(&mut self.output);
         if output.capacity() <= OUTPUT_KEPT {
             output.clear();
@@ -456,5 +471,98 @@ fn execute_parsed(
             let args: Vec<&[u8]> = (0..len).map(|number| parser.arg(bytes, number)).collect();
             execute(server, client, &args, output);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use forrest::Db;
+
+    /// A peer that has sent something, and that takes replies only up to the stream's own buffer, as a stream of TLS has
+    /// one.
+    struct Stuck(&'static [u8]);
+
+    impl AsyncRead for Stuck {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.0.is_empty() {
+                return Poll::Pending;
+            }
+            buffer.put_slice(std::mem::take(&mut self.0));
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Stuck {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    fn hub(limits: ServerLimits) -> Rc<Hub> {
+        let options = Options { limits, ..Options::default() };
+        Rc::new(Hub::new(Server::new(&Db::open("memory:").unwrap(), options).unwrap(), None))
+    }
+
+    fn connection<S: AsyncRead + AsyncWrite + Unpin>(hub: &Rc<Hub>, stream: S) -> Connection<S> {
+        Connection::new(stream, hub.clone(), Shared::new(1, String::new()))
+    }
+
+    fn run(future: impl Future<Output = io::Result<()>>) -> io::ErrorKind {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let patience = Duration::from_secs(20);
+        let ended = runtime.block_on(async { timeout(patience, future).await });
+        ended.expect("the connection stays").unwrap_err().kind()
+    }
+
+    #[test]
+    fn a_reply_that_a_stream_keeps_has_a_time() {
+        let hub = hub(ServerLimits { slow_reader: Duration::from_millis(20), ..ServerLimits::default() });
+        let mut stuck = connection(&hub, Stuck(b"PING\r\n"));
+        assert_eq!(run(stuck.run()), io::ErrorKind::TimedOut);
+        assert_eq!(hub.server.borrow().counts.ended_for_time, 1);
+    }
+
+    #[test]
+    fn one_whose_reply_a_stream_keeps_can_be_ended() {
+        let hub = hub(ServerLimits::default());
+        let mut stuck = connection(&hub, Stuck(b"PING\r\n"));
+        let shared = stuck.client.shared.clone();
+        let mut running = std::pin::pin!(stuck.run());
+        let ended = poll_fn(|cx| {
+            let poll = running.as_mut().poll(cx);
+            shared.end();
+            poll
+        });
+        assert_eq!(run(ended), io::ErrorKind::ConnectionAborted);
+    }
+
+    #[test]
+    fn a_change_that_does_nothing_waits_for_those_that_it_has_seen() {
+        let hub = hub(ServerLimits::default());
+        let mut writer = connection(&hub, Stuck(b""));
+        writer.process(b"SET a 1\r\n");
+        assert_eq!(writer.change, 1);
+        let mut other = connection(&hub, Stuck(b""));
+        other.process(b"GET a\r\n");
+        assert_eq!(other.change, 0);
+        other.process(b"SETNX a 2\r\n");
+        assert_eq!(other.change, 1);
+        let mut third = connection(&hub, Stuck(b""));
+        third.process(b"MULTI\r\nSETNX a 2\r\nEXEC\r\n");
+        assert_eq!(third.change, 1);
     }
 }

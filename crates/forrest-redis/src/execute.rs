@@ -1,7 +1,7 @@
 //! One request after the other: which command it is, whether the client may call it, and its reply.
 
 use crate::client::{Client, Shared, Skips, Wait};
-use crate::commands::{AT_ONCE, Command, Context, GROWS, NEVER_QUEUED, NO_AUTH, is, table};
+use crate::commands::{AT_ONCE, Command, Context, GROWS, NEVER_QUEUED, NO_AUTH, WRITE, is, table};
 use crate::fault::{FULL, Fault};
 use crate::reply::Reply;
 use crate::server::Server;
@@ -117,6 +117,7 @@ fn admit(context: &Context, args: &[&[u8]]) -> Result<&'static Command, Fault> {
 /// Runs a command to its end.
 #[inline]
 fn run(context: &mut Context, command: &'static Command, args: &[&[u8]]) -> Result<(), Fault> {
+    context.server.writes += u64::from(command.has(WRITE));
     let done = (command.run)(context, args)
         .and_then(|()| context.reply.check())
         .and_then(|()| context.server.data.commit());

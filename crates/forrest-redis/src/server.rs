@@ -79,6 +79,8 @@ pub(crate) struct Server {
     pub(crate) random: Random,
     /// Bytes of all buffers of connections.
     pub(crate) buffers_bytes: usize,
+    /// Commands that may change something and were executed.
+    pub(crate) writes: u64,
     /// Keys are removed when they expire, not only when they are asked for.
     pub(crate) expires_actively: bool,
     /// Changes on disk are made durable.
@@ -107,12 +109,13 @@ impl Server {
             last_snapshot: 0,
             slow_log: SlowLog::default(),
             lap: Instant::now(),
+            now_ms: Cell::new(0),
             warned: None,
             counts: Counts::default(),
-            now_ms: Cell::new(0),
             started: Instant::now(),
             random: Random(RandomState::new().hash_one(0)),
             buffers_bytes: 0,
+            writes: 0,
             expires_actively: true,
             is_on_disk,
             used_bytes: 0,
@@ -123,7 +126,8 @@ impl Server {
         Ok(server)
     }
 
-    /// The time, in milliseconds since 1970.
+    /// The time of the request, in milliseconds since 1970: the same to its end, as in Redis, so that a key does not
+    /// expire within a command or a transaction. The clock is read only if something asks.
     pub(crate) fn now_ms(&self) -> u64 {
         if self.now_ms.get() == 0 {
             self.now_ms.set(now_ms());
@@ -204,11 +208,11 @@ impl Server {
 
     /// Removes some keys that have expired. True if there may be more.
     pub(crate) fn expire_some(&mut self) -> Result<bool, Fault> {
+        self.begin_time();
         let now = self.now_ms();
         let mut has_more = false;
         for database in 0..self.settings.databases {
             let slot = self.data.slot(database);
-        self.begin_time();
             let (start, end) = (keys::expiry(slot, 0, b""), keys::expiry(slot, now + 1, b""));
             let mut due: Vec<(u64, Vec<u8>)> = Vec::new();
             self.data.scan((&start, &end), false, |key, _| {
@@ -257,14 +261,23 @@ impl Server {
     pub(crate) fn count_memory(&mut self, client: &Shared, bytes: usize) {
         let before = client.memory_bytes.replace(bytes);
         self.buffers_bytes = self.buffers_bytes + bytes - before;
-        if self.buffers_bytes > self.options.limits.buffers_bytes && bytes > before {
-            let largest = self.clients.values().max_by_key(|client| client.memory_bytes.get());
-            // One that was ended before gives its buffers back when its task runs.
-            if let Some(largest) = largest.filter(|largest| !largest.is_ended.get()) {
-                largest.end();
-                self.counts.ended_for_memory += 1;
-            }
+        if self.buffers_bytes <= self.options.limits.buffers_bytes || bytes <= before {
+            return;
         }
+        // Those that were ended before give their buffers back when their tasks run.
+        let going_on = || self.clients.values().filter(|client| !client.is_ended.get());
+        let held: usize = going_on().map(|client| client.memory_bytes.get()).sum();
+        let largest = going_on().max_by_key(|client| client.memory_bytes.get()).cloned();
+        if let Some(largest) = largest.filter(|_| held > self.options.limits.buffers_bytes) {
+            self.end(&largest);
+            self.counts.ended_for_memory += 1;
+        }
+    }
+
+    /// Ends a connection. From here on nothing is served to it.
+    pub(crate) fn end(&mut self, client: &Shared) {
+        self.waiting.forget(client);
+        client.end();
     }
 
     // Slow commands.
@@ -315,4 +328,56 @@ impl Server {
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_millis() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Wait;
+    use crate::keys::Kind;
+    use crate::options::Limits;
+
+    fn server(buffers_bytes: usize, clients: u64) -> (Server, Vec<Rc<Shared>>) {
+        let limits = Limits { buffers_bytes, ..Limits::default() };
+        let options = Options { limits, ..Options::default() };
+        let mut server = Server::new(&Db::open("memory:").unwrap(), options).unwrap();
+        let clients: Vec<_> = (1..=clients).map(|id| Shared::new(id, String::new())).collect();
+        clients.iter().for_each(|client| drop(server.clients.insert(client.id, client.clone())));
+        (server, clients)
+    }
+
+    #[test]
+    fn the_largest_that_was_not_ended_is_ended() {
+        let (mut server, clients) = server(100, 3);
+        let ended =
+            |clients: &[Rc<Shared>]| clients.iter().map(|client| client.is_ended.get()).collect::<Vec<_>>();
+        server.count_memory(&clients[0], 150);
+        assert_eq!(ended(&clients), [true, false, false]);
+        // Those that go on have little.
+        server.count_memory(&clients[1], 60);
+        server.count_memory(&clients[2], 40);
+        assert_eq!(ended(&clients), [true, false, false]);
+        server.count_memory(&clients[2], 41);
+        assert_eq!(ended(&clients), [true, true, false]);
+        assert_eq!(server.counts.ended_for_memory, 2);
+    }
+
+    #[test]
+    fn one_that_is_ended_for_its_memory_waits_no_more() {
+        let (mut server, clients) = server(100, 1);
+        let wait = Wait {
+            ticket: 0,
+            database: 0,
+            keys: vec![b"q".to_vec()],
+            kind: Kind::List,
+            args: Vec::new(),
+            is_3: false,
+            drops_reply: false,
+            deadline: None,
+            nothing: b"",
+        };
+        server.waiting.park(&clients[0], wait);
+        server.count_memory(&clients[0], 101);
+        assert!(server.waiting.is_empty());
+    }
 }

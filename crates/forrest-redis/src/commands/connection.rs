@@ -204,23 +204,74 @@ fn list(context: &mut Context, args: &[&[u8]]) -> Done {
     Ok(())
 }
 
-fn kill(context: &mut Context, args: &[&[u8]]) -> Done {
-    let ends = |client: &Shared, args: &[&[u8]]| match args {
-        [word, id] if is(word, "ID") => client.id.to_string().as_bytes() == *id,
-        [word, address] if is(word, "ADDR") => client.address.as_bytes() == *address,
-        [address] => client.address.as_bytes() == *address,
-        _ => false,
-    };
-    if args.is_empty() || args.len() > 2 || args.len() == 2 && !is(args[0], "ID") && !is(args[0], "ADDR") {
-        return Err(SYNTAX);
+/// Which clients `CLIENT KILL` ends.
+fn to_end(context: &Context, args: &[&[u8]]) -> Result<Vec<Rc<Shared>>, Fault> {
+    let mut clients: Vec<Rc<Shared>> = context.server.clients.values().cloned().collect();
+    let mut skips_own = true;
+    for pair in args.chunks_exact(2) {
+        let (word, value) = (pair[0], pair[1]);
+        if is(word, "ID") {
+            let wrong = "ERR client-id should be greater than 0";
+            let id = Some(natural(value, wrong)?).filter(|id| *id > 0).ok_or(Fault::new(wrong))?;
+            clients.retain(|client| client.id == id);
+        } else if is(word, "ADDR") {
+            clients.retain(|client| client.address.as_bytes() == value);
+        } else if is(word, "TYPE") {
+            let text = String::from_utf8_lossy(value);
+            let is_known =
+                ["normal", "master", "replica", "slave", "pubsub"].iter().any(|kind| is(value, kind));
+            if !is_known {
+                return Err(Fault::new(format!("ERR Unknown client type '{text}'")));
+            }
+            clients.retain(|_| is(value, "normal"));
+        } else if is(word, "USER") {
+            if value != b"default" {
+                return Err(Fault::new(format!("ERR No such user '{}'", String::from_utf8_lossy(value))));
+            }
+        } else if is(word, "MAXAGE") {
+            let wrong = "ERR maxage is not an integer or out of range";
+            let age = crate::number::integer(value).ok_or(Fault::new(wrong))?;
+            let age = u64::try_from(age).ok().filter(|age| *age > 0);
+            let age = age.ok_or(Fault::new("ERR maxage should be greater than 0"))?;
+            clients.retain(|client| client.since.elapsed().as_secs() >= age);
+        } else if is(word, "SKIPME") {
+            skips_own = match value {
+                value if is(value, "yes") => true,
+                value if is(value, "no") => false,
+                _ => return Err(SYNTAX),
+            };
+        } else if is(word, "LADDR") {
+            return Err(Fault::new(
+                "ERR CLIENT KILL LADDR is not supported: a connection is known by its peer",
+            ));
+        } else {
+            return Err(SYNTAX);
+        }
     }
-    let ended: Vec<_> =
-        context.server.clients.values().filter(|client| ends(client, args)).cloned().collect();
-    ended.iter().for_each(|client| client.end());
+    clients.retain(|client| !(skips_own && client.id == context.client.shared.id));
+    Ok(clients)
+}
+
+fn kill(context: &mut Context, args: &[&[u8]]) -> Done {
+    let clients = match args {
+        // The old form.
+        [address] => to_end(context, &[b"ADDR", address, b"SKIPME", b"no"])?,
+        [] => return Err(SYNTAX),
+        pairs if pairs.len() % 2 == 1 => return Err(SYNTAX),
+        pairs => to_end(context, pairs)?,
+    };
+    for client in &clients {
+        if client.id == context.client.shared.id {
+            // After its reply.
+            context.client.quits = true;
+        } else {
+            context.server.end(client);
+        }
+    }
     match args {
-        [_] if ended.is_empty() => return Err(Fault::new("ERR No such client")),
+        [_] if clients.is_empty() => return Err(Fault::new("ERR No such client")),
         [_] => context.reply.ok(),
-        _ => context.reply.count(ended.len() as u64),
+        _ => context.reply.count(clients.len() as u64),
     }
     Ok(())
 }

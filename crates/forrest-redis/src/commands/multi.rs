@@ -4,7 +4,7 @@
 //! of the store: nobody sees a part of them, and no crash leaves one. A command that fails changes nothing, and the
 //! others go on. If all are too much for the limits of the store or of a reply, none changes anything.
 
-use super::{Command, Context, GROWS};
+use super::{Command, Context, GROWS, WRITE};
 use crate::client::Watched;
 use crate::fault::{Done, FULL, Fault};
 use crate::reply::Reply;
@@ -127,6 +127,7 @@ fn one(context: &mut Context, command: &Command, args: &[&[u8]]) -> Done {
     let reply = Reply::new(&mut out, context.client.is_3, room);
     let mut inner =
         Context { server: context.server, client: context.client, commands: context.commands, reply };
+    inner.server.writes += u64::from(command.has(WRITE));
     let mut done = (command.run)(&mut inner, args);
     inner.end_command(command, args);
     let is_over = done.is_ok() && inner.reply.is_over();

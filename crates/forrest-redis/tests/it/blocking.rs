@@ -399,3 +399,21 @@ fn a_list_that_turns_keeps_its_order() {
         assert_eq!(client.call("lrange one 0 -1"), "[\"x\"]");
     });
 }
+
+/// Nobody would get the element.
+#[test]
+fn one_that_was_ended_takes_nothing() {
+    everywhere(|running| {
+        let mut waiter = running.client();
+        let id = waiter.call("client id");
+        send(&mut waiter, "blpop q 0");
+        wait_until(running, 1);
+        let mut client = running.client();
+        let kill = encode(&[b"client", b"kill", b"id", &id.as_bytes()[1..]]);
+        // The task of the waiter does not run between these.
+        client
+            .send(&[kill, encode(&[b"rpush", b"q", b"a"]), encode(&[b"lrange", b"q", b"0", b"-1"])].concat());
+        assert_eq!([client.reply(), client.reply(), client.reply()], [":1", ":1", "[\"a\"]"]);
+        assert_eq!((waiter.rest().as_str(), blocked(running)), ("", 0));
+    });
+}

@@ -123,6 +123,55 @@ fn clients_are_listed_and_ended() {
 }
 
 #[test]
+fn a_client_does_not_end_itself_unless_it_says_so() {
+    let running = Running::in_memory(options());
+    let mut client = running.client();
+    let id = client.call("client id").split_off(1);
+    let address = client.stream.get_ref().local_addr().unwrap();
+    for request in [
+        format!("client kill id {id}"),
+        format!("client kill addr {address}"),
+        format!("client kill id {id} skipme yes"),
+        "client kill type normal".to_owned(),
+        "client kill user default type normal".to_owned(),
+        "client kill maxage 1000 skipme no".to_owned(),
+        "client kill type pubsub skipme no".to_owned(),
+    ] {
+        assert_eq!(client.call(&request), ":0", "{request}");
+    }
+    for (request, error) in [
+        ("client kill id", "No such client"),
+        ("client kill id 0", "client-id should be greater than 0"),
+        ("client kill id x", "client-id should be greater than 0"),
+        ("client kill user nobody", "No such user 'nobody'"),
+        ("client kill type other", "Unknown client type 'other'"),
+        ("client kill skipme maybe", "syntax error"),
+        ("client kill id 1 skipme", "syntax error"),
+        ("client kill maxage 0", "maxage should be greater than 0"),
+        ("client kill maxage x", "maxage is not an integer or out of range"),
+        ("client kill laddr 127.0.0.1:1", "LADDR is not supported"),
+        ("client kill what 1", "syntax error"),
+    ] {
+        assert!(client.call(request).contains(error), "{request}");
+    }
+    for rest in ["skipme no", "type normal skipme no addr ADDRESS"] {
+        let mut client = running.client();
+        let id = client.call("client id").split_off(1);
+        let address = client.stream.get_ref().local_addr().unwrap();
+        let rest = rest.replace("ADDRESS", &address.to_string());
+        assert_eq!(client.call(&format!("client kill id {id} {rest}")), ":1");
+        assert_eq!(client.rest(), "");
+    }
+    // The old form does not leave it out.
+    let mut other = running.client();
+    other.call("ping");
+    assert_eq!(client.call("client kill type normal"), ":1");
+    assert_eq!(other.rest(), "");
+    assert_eq!(client.call(&format!("client kill {address}")), "OK");
+    assert_eq!(client.rest(), "");
+}
+
+#[test]
 fn shutdown_ends_the_server() {
     let running = Running::in_memory(options());
     let mut client = running.client();
