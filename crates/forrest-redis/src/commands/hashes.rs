@@ -254,15 +254,25 @@ pub(crate) fn choose(
     if count < 0 && many > limit / 8 {
         return Err(Fault::new("ERR value is out of range"));
     }
-    if count < 0 && record.count > 1000 && many <= ONE_BY_ONE {
+    if record.count > 1000 && many <= ONE_BY_ONE {
         let prefix = key_of(context, record, &[part]);
-        let mut chosen = Vec::new();
-        for _ in 0..many {
+        let mut chosen: Vec<Member> = Vec::new();
+        // One that was chosen before is rarely chosen again.
+        for _ in 0..4 * many {
+            if chosen.len() as u64 == many {
+                break;
+            }
             let Some(key) = random(context, &prefix, Some(record.count))? else { break };
+            let member = &key[prefix.len()..];
+            if count > 0 && chosen.iter().any(|(known, _)| known == member) {
+                continue;
+            }
             let value = context.server.data.get(&key)?;
-            chosen.push((key[prefix.len()..].to_vec(), value.map_or(Vec::new(), |value| value.to_vec())));
+            chosen.push((member.to_vec(), value.map_or(Vec::new(), |value| value.to_vec())));
         }
-        return Ok(Chosen::Each(chosen));
+        if chosen.len() as u64 == many {
+            return Ok(Chosen::Each(chosen));
+        }
     }
     let mut members = all(context, record, part)?;
     let len = members.len() as u64;

@@ -163,7 +163,7 @@ pub(crate) fn pttl(context: &mut Context, args: &[&[u8]]) -> Done {
 }
 
 pub(crate) fn expiretime(context: &mut Context, args: &[&[u8]]) -> Done {
-    time_of(context, args[1], |ms| ms / 1000)
+    time_of(context, args[1], |ms| ms.saturating_add(500) / 1000)
 }
 
 pub(crate) fn pexpiretime(context: &mut Context, args: &[&[u8]]) -> Done {

@@ -330,7 +330,10 @@ pub(crate) fn getrange(context: &mut Context, args: &[&[u8]]) -> Done {
     let (start, stop) = (integer(args[2])?, integer(args[3])?);
     let found = context.look(args[1], Kind::String)?;
     let string = found.as_ref().map_or(&[][..], |found| found.string());
-    let part = slice(start, stop, string.len() as u64);
+    // As Redis has it, an end before the first byte is the first byte, unless it is before the start too.
+    let is_none = start < 0 && stop < 0 && start > stop;
+    let first = -i64::try_from(string.len()).unwrap_or(i64::MAX);
+    let part = if is_none { 0..0 } else { slice(start, stop.max(first), string.len() as u64) };
     context.reply.bulk(&string[part.start as usize..part.end as usize]);
     Ok(())
 }

@@ -14,6 +14,16 @@ fn strings_and_counters() {
         append a x => :5
         strlen a => :5
         getrange a -2 -1 => \"5x\"
+        getrange a 0 -100 => \"-\"
+        getrange a -100 -100 => \"-\"
+        getrange a -100 -101 => \"\"
+        getrange a 1 -100 => \"\"
+        getrange a 5 9 => \"\"
+        getrange none 0 -1 => \"\"
+        substr a 2 100 => \".5x\"
+        set t 1 pxat 33177117420500 => OK
+        expiretime t => :33177117421
+        pexpiretime t => :33177117420500
         setrange b 2 z => :3
         get b => \"\\x00\\x00z\"
         mset x 1 y 2 x 3 => OK

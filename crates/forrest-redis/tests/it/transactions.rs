@@ -55,6 +55,41 @@ fn what_is_read_and_who_is_undone_takes_little_of_the_limit() {
     });
 }
 
+/// The members that a command reads count, so that the limit shows how many they are.
+#[test]
+fn a_few_random_members_are_chosen_without_reading_all() {
+    let db = Db::builder().batch_ops_max(1000).open("memory:").unwrap();
+    let running = Running::new(&db, options());
+    let mut client = running.client();
+    for number in (0..2000).step_by(40) {
+        let members: Vec<u32> = (number..number + 40).map(|number| number * 997).collect();
+        let list =
+            |before: &str| members.iter().map(|member| format!(" {before}{member}")).collect::<String>();
+        for request in [format!("sadd s{}", list("")), format!("zadd z{}", list("1 "))] {
+            client.call(&request);
+        }
+        client.call(&format!(
+            "hset h{}",
+            members.iter().map(|member| format!(" {member} v")).collect::<String>()
+        ));
+    }
+    for (request, len) in
+        [("spop s 1", 1), ("srandmember s 7", 7), ("zrandmember z 7", 7), ("hrandfield h 7", 7)]
+    {
+        let reply = exec(&mut client, ["set a 1".to_owned(), request.to_owned()]);
+        let chosen = reply.strip_prefix("[OK, [").and_then(|rest| rest.strip_suffix("]]"));
+        let mut chosen: Vec<&str> =
+            chosen.unwrap_or_else(|| panic!("{request}: {reply}")).split(", ").collect();
+        chosen.sort_unstable();
+        chosen.dedup();
+        assert_eq!(chosen.len(), len, "{request}");
+    }
+    assert_eq!(client.call("scard s"), ":1999");
+    let one = exec(&mut client, ["set a 1".to_owned(), "zrandmember z".to_owned()]);
+    assert!(one.starts_with("[OK, \""), "{one}");
+    assert_eq!(client.call("srandmember s 1999").matches('"').count(), 2 * 1999);
+}
+
 /// In memory one command has no such limit.
 #[test]
 fn one_command_above_the_limit_changes_nothing() {
