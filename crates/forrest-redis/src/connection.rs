@@ -480,8 +480,7 @@ mod tests {
     use crate::options::Options;
     use forrest::Db;
 
-    /// A peer that has sent something, and that takes replies only up to the stream's own buffer, as a stream of TLS has
-    /// one.
+    /// A peer that takes replies only up to the stream's own buffer. A stream of TLS has one.
     struct Stuck(&'static [u8]);
 
     impl AsyncRead for Stuck {

@@ -64,7 +64,9 @@ impl Server {
     /// should change meanwhile.
     ///
     /// A store on disk is best opened with [`Durability::Memory`](forrest::Durability): the server makes changes
-    /// durable itself, as [`Options::sync`] says, for many clients at once.
+    /// durable itself, as [`Options::sync`] says, for many clients at once. A transaction of a client, and a command
+    /// unless the store is in memory, has the limits of its batches: a large
+    /// [`batch_ops_max`](forrest::Builder::batch_ops_max) lets commands change keys with millions of members.
     ///
     /// # Errors
     /// `InvalidInput` for options that contradict each other or are unsafe, and for a keyspace that no server has

@@ -50,9 +50,11 @@ pub struct Limits {
     pub connections: usize,
     /// Bytes of a request, and of a string. A request above it gets an error, and its connection is closed.
     pub request_bytes: usize,
-    /// Bytes of a reply. A longer one is replaced by an error.
+    /// Bytes of a reply, and of all replies of a transaction. A longer one is replaced by an error, and its command or
+    /// transaction changes nothing.
     pub reply_bytes: usize,
-    /// Bytes of all buffers of all connections. Above it the connection with the largest ones is closed.
+    /// Bytes of all buffers of all connections, with requests that wait and watched keys. Above it the connection with
+    /// the largest ones is closed.
     pub buffers_bytes: usize,
     /// How long a client may take to send the next part of a request of which it has sent some.
     pub half_request: Duration,

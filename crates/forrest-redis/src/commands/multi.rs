@@ -120,7 +120,8 @@ pub(crate) fn exec(context: &mut Context, _: &[&[u8]]) -> Done {
     })
 }
 
-/// Executes one command of a transaction. Its errors are its reply, and the others go on; what fails here fails for all.
+/// Executes one command of a transaction. Its errors are its reply, and the others go on. What fails here ends the
+/// transaction.
 fn one(context: &mut Context, command: &Command, args: &[&[u8]]) -> Done {
     let mut out = Vec::new();
     let room = context.server.options.limits.reply_bytes.saturating_sub(context.reply.bytes());
