@@ -87,6 +87,7 @@ pub(crate) const JAVA_SUITES: &[&str] = &[
 /// The Java packages, and the tests that run Kafka's own.
 pub(crate) const JAVA: &[&str] = &[
     "java/pom.xml",
+    "java/forrest/src/test/java/forrest/LibraryTest.java",
     "java/forrest/src/test/java/forrest/StoreTest.java",
     "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/ForrestKeyValueStoreTest.java",
     "java/kafka/src/test/java/org/apache/kafka/streams/state/internals/ForrestSessionStoreTest.java",

@@ -14,6 +14,9 @@ import java.util.Locale;
  * no file is left, whatever happens to the process later. The system property {@code forrest.library} names a file to
  * load in its place; {@code forrest.directory} names another directory to copy to, if programs may not be run from the
  * usual one.
+ *
+ * <p>The jar has a library for each system and processor that {@code cargo xtask java} builds for. If there is none for
+ * this one, or it cannot be loaded, {@link #demand()} says so each time.
  */
 final class Native {
     static final int CREATE = 1;
@@ -21,11 +24,33 @@ final class Native {
     static final int BACKWARD = 1;
     static final int CLOSED = 2;
 
-    static {
-        load();
-    }
+    /** Why the library is not loaded; null if it is. */
+    private static final UnsatisfiedLinkError FAILURE = failure();
 
     private Native() {}
+
+    /**
+     * To be called before the first native method.
+     *
+     * @throws UnsatisfiedLinkError if the library could not be loaded. The virtual machine itself would throw the reason
+     *     only once, and at later calls that this class could not be initialized.
+     */
+    static void demand() {
+        if (FAILURE != null) {
+            UnsatisfiedLinkError error = new UnsatisfiedLinkError(FAILURE.getMessage());
+            error.initCause(FAILURE);
+            throw error;
+        }
+    }
+
+    private static UnsatisfiedLinkError failure() {
+        try {
+            load();
+            return null;
+        } catch (UnsatisfiedLinkError e) {
+            return e;
+        }
+    }
 
     private static void load() {
         String given = System.getProperty("forrest.library");
@@ -37,8 +62,8 @@ final class Native {
         try (InputStream library = Native.class.getResourceAsStream(name)) {
             if (library == null) {
                 throw new UnsatisfiedLinkError("forrest has no library for " + platform()
-                        + " in this jar; build it (cargo build --profile dist -p forrest-jni) and name the file in the"
-                        + " system property forrest.library");
+                        + " in this jar; build it there (cargo build --profile dist -p forrest-jni) and name the file in"
+                        + " the system property forrest.library");
             }
             String directory = System.getProperty("forrest.directory", System.getProperty("java.io.tmpdir"));
             Path copy = Files.createTempFile(Path.of(directory), "forrest", ".so");

@@ -29,6 +29,7 @@ public final class Store implements AutoCloseable {
      *
      * @throws ForrestException with {@code BUSY} if it is open elsewhere, {@code CORRUPT} if it is damaged, or another
      *     kind that the message explains
+     * @throws UnsatisfiedLinkError if there is no native library for this system and processor, or it cannot be loaded
      */
     public static Store open(String url) {
         return new Options().open(url);
@@ -36,6 +37,7 @@ public final class Store implements AutoCloseable {
 
     /** The version of the native library. */
     public static String version() {
+        Native.demand();
         return Native.version();
     }
 
@@ -182,6 +184,7 @@ public final class Store implements AutoCloseable {
         public Store open(String url) {
             int flags = (isCreated ? Native.CREATE : 0) | (isReadOnly ? Native.READ_ONLY : 0);
             Objects.requireNonNull(url, "url");
+            Native.demand();
             return new Store(Native.open(url, memoryBytes, workers, largeValues, durability, compression, flags));
         }
     }

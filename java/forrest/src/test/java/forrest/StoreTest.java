@@ -9,7 +9,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -18,7 +17,6 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -267,14 +265,6 @@ class StoreTest {
                 thread.join();
             }
             assertEquals(List.of(), failures);
-        }
-    }
-
-    @Test
-    void theLibraryLeavesNoFile() throws Exception {
-        Store.version();
-        try (Stream<Path> files = Files.list(Path.of(System.getProperty("java.io.tmpdir")))) {
-            assertEquals(0, files.filter(file -> file.toString().matches(".*/forrest[0-9]+\\.so")).count());
         }
     }
 }

@@ -174,11 +174,9 @@ abstract class StateStoreBase implements StateStore {
             store = opened;
         } catch (ForrestException e) {
             throw failed("opened", e);
-        } catch (LinkageError e) {
-            // At the second store it is the first one's failure that says why.
-            Throwable why = e.getCause() == null ? e : e.getCause();
+        } catch (UnsatisfiedLinkError e) {
             throw new ProcessorStateException(
-                    "store " + name + " cannot be opened without the native library: " + why.getMessage(), e);
+                    "store " + name + " cannot be opened without the native library: " + e.getMessage(), e);
         }
     }
 
