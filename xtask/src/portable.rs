@@ -4,18 +4,16 @@
 //! its layouts. It does not show its weaker memory ordering: the emulator translates to the machine at hand. That
 //! is what the loom models are for.
 
+use std::path::Path;
+
+use crate::processors::{self, AARCH64};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, SIZE_VARIABLE, UNOPTIMIZED, Workspace};
 use crate::{Failure, no_arguments, required, setup};
 
-const TRIPLE: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 /// Where Debian puts the C library for the target.
 const SYSROOT: &str = "/usr/aarch64-linux-gnu";
-/// All instruction sets; and a limit of addresses: the emulator keeps a record of each page that was ever reserved, and
-/// so would take all memory for stores that reserve generously. It takes 1.2 GiB with this limit.
-const OPTIONS: &str = "-cpu max -R 64G";
-const EMULATORS: &[&str] = &["qemu-aarch64-static", "qemu-aarch64"];
 /// The libraries, and the names of their tests that run, if not all of them do. The command line and the benchmark add
 /// nothing that depends on the architecture.
 const PACKAGES: &[(&[&str], &[&str])] = &[
@@ -91,19 +89,20 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     for file in required::MODELS {
         required::demand(workspace, file)?;
     }
-    let emulator = match prepare(workspace) {
-        Ok(emulator) => emulator,
+    let emulation = match prepare(workspace) {
+        Ok(emulation) => emulation.join(" "),
         Err(why) => return Ok(Outcome::Skipped(why)),
     };
     for (packages, names) in PACKAGES {
-        test(workspace, emulator, packages, names)?;
+        test(workspace, &emulation, packages, names)?;
     }
     Ok(Outcome::Passed)
 }
 
 /// Runs the tests of packages, those of `names` if there are any.
-fn test(workspace: &Workspace, emulator: &str, packages: &[&str], names: &[&str]) -> Result<(), String> {
-    let call = [&["test", "--locked", "--target", TRIPLE, "--lib"], UNOPTIMIZED].concat();
+fn test(workspace: &Workspace, emulation: &str, packages: &[&str], names: &[&str]) -> Result<(), String> {
+    let triple = AARCH64.triple();
+    let call = [&["test", "--locked", "--target", &triple, "--lib"], UNOPTIMIZED].concat();
     let mut arguments: Vec<String> = call.into_iter().map(str::to_owned).collect();
     for package in packages {
         arguments.extend(["--package".to_owned(), (*package).to_owned()]);
@@ -117,7 +116,7 @@ fn test(workspace: &Workspace, emulator: &str, packages: &[&str], names: &[&str]
     command
         .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
         .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS", FLAGS)
-        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", format!("{emulator} {OPTIONS} -L {SYSROOT}"))
+        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", emulation)
         // Emulation is slow. What a larger size adds depends on no architecture; models have numbers of their own.
         .env(SIZE_VARIABLE, "quick")
         // Assertions are wanted: the test profile with some optimization.
@@ -138,24 +137,24 @@ fn suitable_tests(workspace: &Workspace, package: &str) -> impl Iterator<Item = 
     names.into_iter().filter(|name| !["stress", "memory"].contains(&name.as_str()))
 }
 
-/// Sees to the emulator, the linker and the target; returns the emulator.
-fn prepare(workspace: &Workspace) -> Result<&'static str, String> {
-    let emulator = || EMULATORS.iter().copied().find(|name| setup::on_path(name));
-    // The linker needs the C library's development files, which are a package of their own.
-    let library = std::path::Path::new(SYSROOT).join("lib/crt1.o");
+/// Sees to the emulator, the linker and the target; returns the words before a program that emulate it.
+fn prepare(workspace: &Workspace) -> Result<Vec<String>, String> {
+    let root = Path::new(SYSROOT);
+    let emulation = || processors::emulation(&AARCH64, root);
     let mut missing = Vec::new();
-    if emulator().is_none() {
+    if emulation().is_err() {
         missing.push("qemu-user-static");
     }
     if !setup::on_path(LINKER) {
         missing.push("gcc-aarch64-linux-gnu");
     }
-    if !library.exists() {
+    // The linker needs the C library's development files, which are a package of their own.
+    if !root.join("lib/crt1.o").exists() {
         missing.push("libc6-dev-arm64-cross");
     }
     if !missing.is_empty() {
         setup::packages(workspace, &missing)?;
     }
-    setup::target(workspace, TRIPLE)?;
-    emulator().ok_or_else(|| "qemu-user-static is installed, but brought no qemu-aarch64-static".to_owned())
+    setup::target(workspace, &AARCH64.triple())?;
+    emulation()
 }

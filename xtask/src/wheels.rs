@@ -1,13 +1,12 @@
 //! `cargo xtask wheels`: the Python package as wheels for Linux on x86-64 and AArch64, each tested.
 //!
-//! maturin builds them with Zig as the linker, which links for the C library of manylinux2014 (glibc 2.17) and for
-//! another processor without a toolchain for it. maturin also checks that a wheel needs nothing that the tag does not
-//! allow. The tests run on the wheel itself: for the other processor under QEMU's user-mode emulation, with Debian's
-//! Python for it, which apt-get downloads to a directory; nothing is installed to the system.
+//! maturin builds them with Zig as the linker (`processors`), and checks that a wheel needs nothing that the tag does
+//! not allow. The tests run on the wheel itself: for the other processor under emulation, with Debian's Python for it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::processors::{self, PROCESSORS, Processor};
 use crate::python::{Environment, PACKAGE, PYTEST, TESTS};
 use crate::workspace::{self, Workspace};
 use crate::{Failure, files, setup};
@@ -17,17 +16,6 @@ pub(crate) const DOES: &str = "the Python package as wheels for x86-64 and AArch
 
 /// The tag of the oldest Linux that the wheels run on.
 const TAG: &str = "manylinux2014";
-
-/// A processor that wheels are made for.
-struct Processor {
-    /// As wheels, cargo and QEMU call it.
-    name: &'static str,
-    /// As Debian calls it.
-    debian: &'static str,
-}
-
-const PROCESSORS: &[Processor] =
-    &[Processor { name: "x86_64", debian: "amd64" }, Processor { name: "aarch64", debian: "arm64" }];
 
 /// Debian's Python 3.11 with the libraries that it, NumPy and the tests need.
 const DEBIAN: &[&str] = &[
@@ -60,21 +48,21 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
 }
 
 fn make(workspace: &Workspace, directory: &Path) -> Result<(), String> {
-    setup::python(workspace)?;
-    let host = setup::host(workspace)?;
-    let tools = Environment::make(workspace, "wheels-tools", "crates/forrest-py/wheels.txt", "")?;
+    let tools = processors::zig(workspace)?;
     let tests = Environment::of_tests(workspace, "")?;
     let mut lines = Vec::new();
     for processor in PROCESSORS {
         let wheel = build(workspace, &tools, processor, directory)?;
-        let emulated = !host.starts_with(processor.name);
         let site = workspace.target.join("wheels-tests").join(processor.name);
         // The wheel alone: what the tests are run with is in the environment, or in a directory beside it.
         files::empty(&site)?;
         let mut unpack = tools.call("python");
         workspace::run(unpack.args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&site))?;
-        let python =
-            if emulated { emulator(workspace, &tests, processor, &site) } else { Ok(tests.call("python")) };
+        let python = if processor.is_here() {
+            Ok(tests.call("python"))
+        } else {
+            emulator(workspace, &tests, processor, &site)
+        };
         let tested = match python {
             Ok(mut python) => {
                 let path = std::env::join_paths([&site, &site.with_extension("packages")]);
@@ -99,7 +87,7 @@ fn build(
     processor: &Processor,
     directory: &Path,
 ) -> Result<PathBuf, String> {
-    let triple = format!("{}-unknown-linux-gnu", processor.name);
+    let triple = processor.triple();
     setup::target(workspace, &triple)?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths([tools.bin.clone()].into_iter().chain(std::env::split_paths(&path)));
@@ -125,14 +113,9 @@ fn emulator(
     processor: &Processor,
     site: &Path,
 ) -> Result<Command, String> {
-    let programs = [format!("qemu-{}-static", processor.name), format!("qemu-{}", processor.name)];
-    let program = programs.iter().find(|name| setup::on_path(name));
-    let program = program.ok_or("there is no emulator; apt-get install qemu-user-static")?;
     let root = site.with_extension("root");
-    let python = root.join("usr/bin/python3.11");
-    if !python.exists() {
-        unpack(workspace, processor, &root)?;
-    }
+    let emulation = processors::emulation(processor, &root)?;
+    processors::debian(workspace, processor, DEBIAN, &root)?;
     let packages = site.with_extension("packages");
     let list = workspace.root.join(TESTS);
     if !packages.join("pytest").exists() {
@@ -147,43 +130,8 @@ fn emulator(
             .arg(list);
         workspace::run(&mut pip)?;
     }
-    let mut command = workspace.command(program);
-    // All instruction sets, and a limit of addresses, as in the step portable.
-    command.args(["-cpu", "max", "-R", "64G", "-L"]).arg(root).arg(python);
+    let mut command = workspace.command(&emulation[0]);
+    command.args(&emulation[1..]).arg(root.join("usr/bin/python3.11"));
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     Ok(command)
-}
-
-/// Downloads Debian's packages for another processor, and unpacks them to a directory. apt-get has its lists beside it.
-fn unpack(workspace: &Workspace, processor: &Processor, root: &Path) -> Result<(), String> {
-    if !setup::on_path("apt-get") || !setup::on_path("dpkg-deb") {
-        return Err(
-            "Python for it comes from Debian's packages, and there is no apt-get or dpkg-deb".to_owned()
-        );
-    }
-    let apt = root.with_extension("apt");
-    files::empty(&apt)?;
-    files::write(&apt.join("status"), b"")?;
-    for directory in ["lists/partial", "cache/archives/partial", "packages"] {
-        files::empty(&apt.join(directory))?;
-    }
-    let call = |arguments: &[&str]| {
-        let mut command = workspace.command("apt-get");
-        let place = |option: &str, name: &str| format!("{option}={}", apt.join(name).display());
-        command.arg("-qq").arg(format!("-oAPT::Architecture={}", processor.debian));
-        command.arg(format!("-oAPT::Architectures={}", processor.debian));
-        command.arg(place("-oDir::State", "")).arg(place("-oDir::State::status", "status"));
-        command.arg(place("-oDir::Cache", "cache")).args(arguments).current_dir(apt.join("packages"));
-        workspace::run(&mut command)
-    };
-    call(&["update"])?;
-    call(&[&["download"], DEBIAN].concat())?;
-    // Renamed at the end, so that a failure is not mistaken for a whole root.
-    let unfinished = root.with_extension("unfinished");
-    files::empty(&unfinished)?;
-    for entry in std::fs::read_dir(apt.join("packages")).map_err(|error| error.to_string())? {
-        let path = entry.map_err(|error| error.to_string())?.path();
-        workspace::run(workspace.command("dpkg-deb").arg("-x").arg(path).arg(&unfinished))?;
-    }
-    std::fs::rename(&unfinished, root).map_err(|error| format!("{}: {error}", root.display()))
 }
