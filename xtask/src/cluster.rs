@@ -10,7 +10,7 @@ use std::fs;
 use crate::files::empty;
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, kafka, required};
+use crate::{Failure, java, kafka, required};
 
 /// What it does, in one line.
 pub(crate) const DOES: &str = "Kafka Streams on a broker and instances that are killed; all is counted once";
@@ -112,17 +112,17 @@ fn java(workspace: &Workspace, directory: &str, arguments: impl FnOnce(String) -
 
 /// Builds what runs, and returns the class paths of the driver and of the example, or why they cannot be had.
 fn built(workspace: &Workspace) -> Result<Result<(String, String), String>, String> {
-    if let Some(why) = kafka::missing() {
+    if let Some(why) = java::missing() {
         return Ok(Err(why.to_owned()));
     }
     // As users get it. The build that the steps share takes longer than this one alone.
-    kafka::native(workspace, "dist")?;
+    java::here(workspace, "dist")?;
     // In one call, so that the classes come from this checkout and not from the local repository.
     let calls =
         ["-q", "-Pcluster", "compile", "dependency:build-classpath", "-Dmdep.outputFile=target/classpath"];
-    let (printed, status) = workspace::capture(kafka::maven(workspace).args(calls))?;
+    let (printed, status) = workspace::capture(java::maven(workspace).args(calls))?;
     if !status.success() {
-        return match kafka::unfetched(&printed) {
+        return match java::unfetched(&printed) {
             Some(line) => Ok(Err(format!("what it needs cannot be fetched by Maven: {line}"))),
             None => Err(format!("the example or its driver cannot be built:\n{printed}")),
         };

@@ -63,7 +63,7 @@ const PRELUDE: &str = r#"set -eu
 trap 'echo "the command that failed: $BASH_COMMAND" >&2' ERR
 cargo() {
     case "$1" in
-    xtask) [[ "$*" == "xtask java" || "$*" == "xtask node --here $HOME/.local" || "$*" == "xtask install "?(--libraries\ )"--prefix $HOME/.local" ]] ;;
+    xtask) [[ "$*" == "xtask java --here" || "$*" == "xtask node --here $HOME/.local" || "$*" == "xtask install "?(--libraries\ )"--prefix $HOME/.local" ]] ;;
     *) command cargo $UNOPTIMIZED "$@" ;;
     esac
 }

@@ -6,7 +6,7 @@
 
 use crate::files::empty;
 use crate::workspace::{self, Workspace};
-use crate::{Failure, kafka, required};
+use crate::{Failure, java, required};
 
 /// The name of the command.
 pub(crate) const NAME: &str = "kafka-suites";
@@ -47,16 +47,16 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     for path in required::JAVA_SUITES {
         required::demand(workspace, path).map_err(Failure::Broken)?;
     }
-    if let Some(why) = kafka::missing() {
+    if let Some(why) = java::missing() {
         return Err(Failure::Broken(why.to_owned()));
     }
     // With the assertions of a build for tests.
-    kafka::native(workspace, "dev").map_err(Failure::Broken)?;
+    java::here(workspace, "dev").map_err(Failure::Broken)?;
     // Brokers and stores lie here. `pom.xml` names it, and Java does not make it.
     let temporary = workspace.root.join("java/suites/target/tmp");
     empty(&temporary).map_err(Failure::Broken)?;
     let classes = if arguments.is_empty() { CLASSES.join(",") } else { arguments.join(",") };
-    let mut command = kafka::maven(workspace);
+    let mut command = java::maven(workspace);
     command.args([
         "-q",
         "-Psuites",

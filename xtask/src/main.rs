@@ -22,6 +22,7 @@ mod guide;
 mod histories;
 mod install;
 mod instructions;
+mod java;
 mod kafka;
 mod kafka_suites;
 mod leveldb;
@@ -132,12 +133,7 @@ const COMMANDS: &[Command] = &[
         does: "the commands, libraries, headers, manual pages and completions below DIR",
         run: install::install,
     },
-    Command {
-        name: "java",
-        arguments: "",
-        does: "the native library of the Java packages, where Maven finds it",
-        run: kafka::java,
-    },
+    Command { name: java::NAME, arguments: "[--here]", does: java::DOES, run: java::run },
     Command { name: "kafka", arguments: cluster::ARGUMENTS, does: cluster::DOES, run: cluster::run },
     Command {
         name: kafka_suites::NAME,
@@ -243,6 +239,9 @@ fn help_of(command: &Command) -> String {
             help += "\n--libraries leaves the commands out: only what programs in C and C++ need, which builds in a minute or two.\n";
         }
         "package" => help += "\nDIR defaults to target/package. Needs dpkg-deb, tar, sha256sum and strip.\n",
+        java::NAME => {
+            help += "\nThe libraries are then where Maven finds them. A processor that cannot be emulated here is built, not tested.\n"
+        }
         node::NAME => {
             help += "\nDIR defaults to target/node. A processor that cannot be emulated here is built, not tested.\n"
         }
