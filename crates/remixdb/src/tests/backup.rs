@@ -12,6 +12,7 @@ use crate::disk::{self, Disk, Kind, Name, Sealed};
 use forrest_engine::{Durability, ErrorKind, Options, Result};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 const DURABILITIES: [Durability; 3] = [Durability::Memory, Durability::Buffered, Durability::Sync];
 const STORE: [u64; 2] = [3, 5];
@@ -471,14 +472,15 @@ fn a_clock_that_was_wrong_once_costs_no_backup() {
 
 pub(super) fn prunes_by_a_wrong_clock() {
     let Made { options, into, backups, .. } = made(0, 24, 7);
-    let listed = list(Arc::new(on(&into).expect("it opens"))).expect("they are listed");
-    let last = backups.last().expect("there is one").0;
     let within = on(&into).expect("it opens");
-    let described = Description::read(&within, Name::copy(last)).expect("it is whole");
-    disk::unlink(&within, Name::copy(last)).expect("it is removed");
-    Description { time: 0, ..described }.write(&within, Name::copy(last)).expect("it is written");
+    for (at, (id, _)) in backups.iter().enumerate() {
+        let time = if at + 1 == backups.len() { 0 } else { 1_000 * (1 + at as u64) };
+        let described = Description::read(&within, Name::copy(*id)).expect("it is whole");
+        disk::unlink(&within, Name::copy(*id)).expect("it is removed");
+        Description { time, ..described }.write(&within, Name::copy(*id)).expect("it is written");
+    }
     drop(within);
-    let keep = Keep::Since(listed[1].time);
+    let keep = Keep::Since(UNIX_EPOCH + Duration::from_secs(2));
     let pruned = prune_in(Arc::new(on(&into).expect("it opens")), keep).expect("it works");
     assert!(backups.len() > 2);
     assert_eq!(pruned.removed, [backups[0].0]);
