@@ -66,6 +66,8 @@ pub(crate) struct Data {
     /// The transaction cannot do what was asked of it, so that none of its commands has an effect.
     has_failed: bool,
     slots: [u8; SLOTS as usize],
+    /// Those before the first swap that is not applied yet.
+    swapped_from: Option<[u8; SLOTS as usize]>,
     /// The store is in the memory of this process.
     is_private: bool,
     generation: u64,
@@ -114,6 +116,7 @@ impl Data {
             transaction: None,
             has_failed: false,
             slots,
+            swapped_from: None,
             is_private: db.capabilities().home() == HOME,
             generation,
             generation_end: generation,
@@ -344,6 +347,7 @@ impl Data {
         let mut slots = self.slots;
         slots.swap(a, b);
         self.put(SLOTS_KEY, &slots)?;
+        self.swapped_from.get_or_insert(self.slots);
         self.slots = slots;
         Ok(())
     }
@@ -371,7 +375,11 @@ impl Data {
         if is_large {
             self.batch = WriteBatch::new();
         }
-        Ok(done?)
+        done?;
+        if !self.in_exec {
+            self.swapped_from = None;
+        }
+        Ok(())
     }
 
     /// Applies the changes without a batch, which would cost some microseconds. A store in memory has no crash that
@@ -404,7 +412,7 @@ impl Data {
         self.has_failed
     }
 
-    /// Forgets what the command would have changed. A swap of databases cannot be forgotten: it does not fail later.
+    /// Forgets what the command would have changed.
     pub(crate) fn undo(&mut self) {
         self.batch.clear();
         self.written = None;
@@ -414,6 +422,9 @@ impl Data {
     pub(crate) fn discard(&mut self) {
         self.undo();
         (self.in_exec, self.transaction) = (false, None);
+        if let Some(slots) = self.swapped_from.take() {
+            self.slots = slots;
+        }
     }
 
     /// From here on changes are seen by this thread only, up to [`end`](Data::end).
@@ -427,8 +438,30 @@ impl Data {
         let Some(transaction) = self.transaction.take() else { return Ok(()) };
         self.changes += 1;
         match transaction.commit()? {
-            Committed::Done => Ok(()),
+            Committed::Done => {
+                self.swapped_from = None;
+                Ok(())
+            }
             _ => Err(Fault::new("ERR another process has changed the store meanwhile; try again")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_swap_that_cannot_be_applied_is_undone() {
+        let mut data = Data::open(&Db::open("memory:").unwrap()).unwrap();
+        data.swap(0, 1).unwrap();
+        data.put(&vec![0; 70_000], b"").unwrap();
+        data.commit().unwrap_err();
+        data.discard();
+        assert_eq!([data.slot(0), data.slot(1)], [0, 1]);
+        data.swap(0, 1).unwrap();
+        data.commit().unwrap();
+        data.discard();
+        assert_eq!([data.slot(0), data.slot(1)], [1, 0]);
     }
 }
