@@ -12,7 +12,7 @@ use crate::disk::{self, Disk, Kind, Name, Sealed};
 use forrest_engine::{Durability, ErrorKind, Options, Result};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const DURABILITIES: [Durability; 3] = [Durability::Memory, Durability::Buffered, Durability::Sync];
 const STORE: [u64; 2] = [3, 5];
@@ -458,7 +458,7 @@ fn what_is_read_is_not_removed() {
     drop(hold);
     let pruned = prune_in(Arc::new(on(&into).expect("it opens")), keep).expect("it works");
     assert_eq!(pruned.removed.len(), backups.len() - 1);
-    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    let later = SystemTime::now() + Duration::from_secs(60);
     let pruned = prune_in(Arc::new(on(&into).expect("it opens")), Keep::Since(later)).expect("it works");
     assert_eq!(pruned.removed, []);
     check(&into, &backups[backups.len() - 1..], &options, "the last one");
