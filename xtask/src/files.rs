@@ -39,8 +39,8 @@ pub(crate) fn parent(path: &Path) -> Result<(), String> {
 
 /// The paths of what a directory has, in any order.
 pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, String> {
-    let told = |error: io::Error| format!("{}: {error}", directory.display());
-    fs::read_dir(directory).map_err(told)?.map(|entry| Ok(entry.map_err(told)?.path())).collect()
+    let failed = |error: io::Error| format!("{}: {error}", directory.display());
+    fs::read_dir(directory).map_err(failed)?.map(|entry| Ok(entry.map_err(failed)?.path())).collect()
 }
 
 /// An empty directory.

@@ -172,9 +172,9 @@ pub(crate) fn debian(
 /// Makes the absolute links in a directory lead to what is below `root`, where they would lead to this machine's files.
 fn lead_inside(directory: &Path, root: &Path) -> Result<(), String> {
     for path in files::entries(directory)? {
-        let told = |error: std::io::Error| format!("{}: {error}", path.display());
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
         if path.is_symlink() {
-            let to = fs::read_link(&path).map_err(told)?;
+            let to = fs::read_link(&path).map_err(failed)?;
             if let Ok(inside) = to.strip_prefix("/") {
                 files::link(root.join(inside), &path)?;
             }

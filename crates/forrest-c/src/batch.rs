@@ -124,7 +124,7 @@ pub unsafe extern "C" fn forrest_batch_delete_range(
         // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the
         // Safety section demands.
         let range = unsafe { argument::range(start, start_bytes, end, end_bytes) }?;
-        push(batch, Op::delete_range(range).map(|bytes: &Vec<u8>| &bytes[..]))
+        push(batch, Op::delete_range(range).borrowed())
     })
 }
 
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn forrest_batch_compare_range(
             )
         };
         let op = Op::compare_range(range, keys.into_iter().zip(values));
-        push(batch, op.map(|bytes: &Vec<u8>| &bytes[..]))
+        push(batch, op.borrowed())
     })
 }
 

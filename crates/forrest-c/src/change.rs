@@ -271,7 +271,7 @@ pub unsafe extern "C" fn forrest_compare_and_swap(
 
 /// Removes all keys of a range.
 fn delete(db: *mut Db, range: argument::Range<'_>) -> Result<i32, Failure> {
-    apply(db, Op::delete_range(range).map(|bytes: &Vec<u8>| &bytes[..])).map(|_| FORREST_OK)
+    apply(db, Op::delete_range(range).borrowed()).map(|_| FORREST_OK)
 }
 
 /// The single write path of all changes outside of batches.

@@ -347,12 +347,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             sent += poll_fn(|cx| {
                 self.check(cx)?;
                 match Pin::new(&mut self.stream).poll_write(cx, &self.output[sent..]) {
-                    Poll::Pending => {
-                        if self.timer.is_none() {
-                            self.set_timer(Instant::now().checked_add(self.hub.limits.slow_reader));
-                        }
-                        self.pend(cx)
-                    }
+                    Poll::Pending => self.pend_for_reader(cx),
                     Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                     ready => ready,
                 }
@@ -364,12 +359,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         poll_fn(|cx| {
             self.check(cx)?;
             match Pin::new(&mut self.stream).poll_flush(cx) {
-                Poll::Pending => {
-                    if self.timer.is_none() {
-                        self.set_timer(Instant::now().checked_add(self.hub.limits.slow_reader));
-                    }
-                    self.pend(cx)
-                }
+                Poll::Pending => self.pend_for_reader(cx),
                 ready => ready,
             }
         })
@@ -420,6 +410,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(())
+    }
+
+    /// Waits for a client to take its reply, for a time.
+    fn pend_for_reader<T>(&mut self, cx: &mut Context) -> Poll<io::Result<T>> {
+        if self.timer.is_none() {
+            self.set_timer(Instant::now().checked_add(self.hub.limits.slow_reader));
+        }
+        self.pend(cx)
     }
 
     /// Counts what the connection holds, as long as it waits.

@@ -66,7 +66,7 @@ pub(crate) struct Data {
     /// The transaction cannot do what was asked of it, so that none of its commands has an effect.
     has_failed: bool,
     slots: [u8; SLOTS as usize],
-    /// Those before the first swap that is not applied yet.
+    /// Those before a swap that is not applied yet. Within `EXEC` there is none.
     swapped_from: Option<[u8; SLOTS as usize]>,
     /// The store is in the memory of this process.
     is_private: bool,
@@ -347,8 +347,7 @@ impl Data {
         let mut slots = self.slots;
         slots.swap(a, b);
         self.put(SLOTS_KEY, &slots)?;
-        self.swapped_from.get_or_insert(self.slots);
-        self.slots = slots;
+        self.swapped_from = Some(std::mem::replace(&mut self.slots, slots));
         Ok(())
     }
 
@@ -376,9 +375,7 @@ impl Data {
             self.batch = WriteBatch::new();
         }
         done?;
-        if !self.in_exec {
-            self.swapped_from = None;
-        }
+        self.swapped_from = None;
         Ok(())
     }
 
@@ -438,10 +435,7 @@ impl Data {
         let Some(transaction) = self.transaction.take() else { return Ok(()) };
         self.changes += 1;
         match transaction.commit()? {
-            Committed::Done => {
-                self.swapped_from = None;
-                Ok(())
-            }
+            Committed::Done => Ok(()),
             _ => Err(Fault::new("ERR another process has changed the store meanwhile; try again")),
         }
     }

@@ -25,7 +25,7 @@ use super::files::{Place, open_regular};
 use super::{Kind, Name, uninterrupted};
 use forrest_engine::{Error, ErrorKind, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, OFlags};
 use rustix::io::retry_on_intr;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -36,9 +36,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// The file in the directory of the store.
-pub(super) const DIRECTORY_FILE: &str = "LOG-DIRECTORY";
+const DIRECTORY_FILE: &str = "LOG-DIRECTORY";
 /// The file in the directory of the logs.
-pub(super) const STORE_FILE: &str = "STORE";
+const STORE_FILE: &str = "STORE";
 /// The file in the directory of the logs that is there while logs are moved there.
 const MOVING: &str = "MOVING";
 /// The file in the store's directory that states where the logs were, until they are removed there.
@@ -109,9 +109,7 @@ impl Link {
         };
         write().map_err(|error: io::Error| failed("writing", &at.join(name), error))
     }
-}
 
-impl Link {
     /// Removes the logs and the file `STORE` from a directory that no store has its logs in any more. One that is not
     /// there, or has become another store's, stays as it is. Nobody else may open the store, so nobody uses it.
     fn clear(&self) -> Result<()> {
@@ -124,10 +122,10 @@ impl Link {
         let there = entries(place).map_err(|error| failed("looking at", &self.path, error))?;
         let is_log = |entry: &&String| Name::parse(entry).is_some_and(|name| name.kind == Kind::Log);
         // DURABILITY: without STORE, which goes last, another call would not find out whose the logs are.
-        let remove = |name: &str| rustix::fs::unlinkat(place, name, rustix::fs::AtFlags::empty());
-        there.iter().filter(is_log).try_for_each(|name| remove(name)).map_err(clearing)?;
+        let remove = |name: &String| rustix::fs::unlinkat(place, name, AtFlags::empty());
+        there.iter().filter(is_log).try_for_each(remove).map_err(clearing)?;
         retry_on_intr(|| sync_names(place)).map_err(clearing)?;
-        remove(STORE_FILE).and_then(|()| retry_on_intr(|| sync_names(place))).map_err(clearing)
+        remove_durably(place, STORE_FILE).map_err(clearing)
     }
 }
 
@@ -282,8 +280,7 @@ pub(super) fn claim(at: &Path, store: BorrowedFd<'_>, wanted: &Path, is_move: bo
                 "log_directory {shown} has {name} in it, a file of a store; choose another directory, or move it away"
             )));
         }
-        rustix::fs::unlinkat(place, name, rustix::fs::AtFlags::empty())
-            .map_err(|errno| looking(errno.into()))?;
+        rustix::fs::unlinkat(place, name, AtFlags::empty()).map_err(|errno| looking(errno.into()))?;
     }
     // DURABILITY: the process that made it may have been killed before.
     calls::sync_parent(place, made)
@@ -302,9 +299,8 @@ pub(super) fn claim(at: &Path, store: BorrowedFd<'_>, wanted: &Path, is_move: bo
 /// All logs were copied to the directory at `wanted`. Durable when it returns.
 pub(super) fn moved(wanted: &Path, taken: &Taken) -> Result<()> {
     let place = taken.directory.as_fd();
-    let removed = rustix::fs::unlinkat(place, MOVING, rustix::fs::AtFlags::empty());
-    let synced = removed.and_then(|()| retry_on_intr(|| sync_names(place)));
-    synced.map_err(|errno| failed("removing the file MOVING of the log directory", wanted, errno))
+    remove_durably(place, MOVING)
+        .map_err(|errno| failed("removing the file MOVING of the log directory", wanted, errno))
 }
 
 /// The logs of the store at `at` are about to leave their directory. Durable when it returns. From when the store
@@ -323,9 +319,18 @@ pub(super) fn leave(at: &Path, store: BorrowedFd<'_>) -> Result<()> {
     if current.is_none_or(|current| current.id != old.id) {
         old.clear()?;
     }
-    rustix::fs::unlinkat(store, OLD_FILE, rustix::fs::AtFlags::empty())
-        .and_then(|()| retry_on_intr(|| sync_names(store)))
-        .map_err(|errno| failed("removing", &at.join(OLD_FILE), errno))
+    remove_durably(store, OLD_FILE).map_err(|errno| failed("removing", &at.join(OLD_FILE), errno))
+}
+
+/// The store at `at` has its logs in its own directory from now on. Durable when it returns.
+pub(super) fn unlink(at: &Path, store: BorrowedFd<'_>) -> Result<()> {
+    remove_durably(store, DIRECTORY_FILE)
+        .map_err(|errno| failed("removing the file LOG-DIRECTORY of", at, errno))
+}
+
+fn remove_durably(directory: BorrowedFd<'_>, name: &str) -> rustix::io::Result<()> {
+    rustix::fs::unlinkat(directory, name, AtFlags::empty())?;
+    retry_on_intr(|| sync_names(directory))
 }
 
 /// From now on the logs of the store at `at` are there. Durable when it returns.

@@ -6,14 +6,12 @@
 //! directory (`OLD-LOG-DIRECTORY`) until it has no logs. Of a log directory that is to be used, only copies beside a
 //! file `MOVING` are removed: without it, they may be another store's logs.
 
-use super::calls::{failed, sync_names};
-use super::logs::{self, DIRECTORY_FILE};
+use super::calls::failed;
+use super::logs;
 use super::real::Real;
 use super::{Disk, Kind, Name};
 use forrest_engine::{Error, ErrorKind, Options, Result};
 use rustix::fd::OwnedFd;
-use rustix::fs::AtFlags;
-use rustix::io::retry_on_intr;
 use std::io;
 use std::path::Path;
 
@@ -36,7 +34,6 @@ pub fn move_log(at: &Path, to: Option<&Path>) -> Result<()> {
             return Err(Error::new(ErrorKind::Busy, format!("{}: {what}", at.display())));
         }
     }
-    let is_apart = log_directory.is_some();
     logs::leave(at, store.directory())?;
     let logs: Vec<Name> = names.into_iter().filter(|name| name.kind == Kind::Log).collect();
     let is_there = match (&log_directory, to) {
@@ -66,23 +63,16 @@ pub fn move_log(at: &Path, to: Option<&Path>) -> Result<()> {
             copy(&store, &logs, &own)?;
             logs::begin_to_leave(at, store.directory())?;
             // DURABILITY: as above.
-            unlink(&store, at)?;
+            logs::unlink(at, store.directory())?;
         }
     }
-    if is_apart {
+    if log_directory.is_some() {
         return logs::leave(at, store.directory());
     }
     for name in logs {
         super::unlink(&store, name)?;
     }
     super::sync_directory(&store, Kind::Log)
-}
-
-/// The store has its logs in its own directory from now on.
-fn unlink(store: &Real, at: &Path) -> Result<()> {
-    let unlinked = rustix::fs::unlinkat(store.directory(), DIRECTORY_FILE, AtFlags::empty())
-        .and_then(|()| retry_on_intr(|| sync_names(store.directory())));
-    unlinked.map_err(|errno| failed("removing the file LOG-DIRECTORY of", at, errno))
 }
 
 fn of(path: &Path, directory: &OwnedFd) -> Result<Real> {
