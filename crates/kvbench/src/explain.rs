@@ -57,6 +57,7 @@ const UNITS: &[(&str, &str, &str, bool)] = &[
     ("_cycles", "cycles", "cycles of the core for an operation", true),
     ("_gb_per_s", "GB/s", "10^9 bytes of keys and values a second", false),
     ("_ops_per_s", "op/s", "operations a second", false),
+    ("_ops", "ops", "operations", true),
     ("_ipc", "instr./cycle", "instructions for a cycle of the core", false),
     ("_mops", "M op/s", "million operations a second, of all threads", false),
     ("_huge_percent", "%", "percent that lie on huge pages", false),
@@ -189,6 +190,10 @@ const STEPS: &[(&str, &str)] = &[
     ("pop_first", "the first thousand of them"),
     ("pop_last", "the last thousand of them"),
     ("mix", "a mix of operations by several threads, which the name of the scenario says"),
+    (
+        "mix_not_begun",
+        "those that were due and could not begin before the end; their times are those up to the end",
+    ),
     ("mix_read", "the gets among them"),
     ("mix_write", "the updates and insertions among them, or those of the one thread that writes"),
     ("mix_scan", "the scans of 1 to 100 pairs among them"),

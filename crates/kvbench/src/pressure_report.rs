@@ -78,6 +78,9 @@ const GOAL_WIDTH: usize = 15;
 const PEERS: usize = 1;
 const PEERS_BELOW: usize = 2;
 
+/// Operations that were due and did not begin. The line is left out where nothing was due.
+const NOT_BEGUN: Line = ("due, but not begun", "mix_not_begun_ops", ONE, vec![]);
+
 /// The lines of a scenario.
 fn lines(scenario: Scenario, sizes: &Sizes) -> Vec<Line> {
     let mib = |bytes: f64| bytes / MIB.1;
@@ -182,7 +185,14 @@ fn lines(scenario: Scenario, sizes: &Sizes) -> Vec<Line> {
             ("work after it, s", "ingest_settle_s", ONE, vec![]),
         ],
         _ => {
-            let mut lines = vec![("operations", "mix_ops_per_s", KILO, vec![])];
+            let mut lines = match scenario.has_a_writer() {
+                true => vec![
+                    ("reads", "mix_read_ops_per_s", KILO, vec![]),
+                    ("writes beside them", "mix_write_ops_per_s", KILO, vec![]),
+                ],
+                false => vec![("operations", "mix_ops_per_s", KILO, vec![])],
+            };
+            lines.push(NOT_BEGUN);
             let [reads, writes, scans, modifies] = scenario.mix().map_or([false; 4], |mix| mix.sorts());
             let sorts = [reads, writes || scenario.has_a_writer(), scans, modifies];
             lines.extend(
@@ -275,7 +285,8 @@ pub(crate) fn print(
     )?;
     let own = rows.iter().find(|row| row.name == FORREST);
     let peers: Vec<&Row> = rows.iter().filter(|row| row.name != FORREST).collect();
-    let lines = lines(scenario, sizes);
+    let mut lines = lines(scenario, sizes);
+    lines.retain(|line| line.1 != NOT_BEGUN.1 || rows.iter().any(|row| row.median(line.1).is_some()));
     let mut goals = Vec::new();
     let (first, rest) = peers.split_at(PEERS.min(peers.len()));
     print_part(out, (own, first), (&lines, "goal"), |out, line, width| {
@@ -386,6 +397,14 @@ mod tests {
         assert!(shown("put, p50, us - - -"), "{text}");
         let verdicts: Vec<_> = goals.iter().map(|goal| (goal.measured, goal.holds)).collect();
         assert_eq!(verdicts, [(400.0, true), (2.0, false), (60.0, false)]);
+    }
+
+    #[test]
+    fn what_did_not_begin_is_shown_where_something_was_due() {
+        let shown = |figures: &[(&str, f64)]| {
+            printed(Scenario::ReadWhileWriting, &[row(FORREST, figures)]).0.contains("not begun")
+        };
+        assert!(shown(&[("mix_not_begun_ops", 0.0)]) && !shown(&[("mix_read_ops_per_s", 1e6)]));
     }
 
     #[test]

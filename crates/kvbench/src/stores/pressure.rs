@@ -3,15 +3,15 @@
 //! Each pair is a pure function of its number, so threads write, read and check pairs without sharing what is in the
 //! store. A scenario that writes ends with a check of pairs spread over all that it wrote; a wrong one ends the arm.
 
+mod mixed;
 mod transfers;
 mod values;
 
 use super::lap::{self, Running};
-use super::pairs::{Key, PAIR_BYTES, Pairs, VALUE_BYTES};
+use super::pairs::{Key, PAIR_BYTES, Pairs};
 use super::store::{Answer, Pressed, Reader, Settings, Store, Way};
-use crate::data::{Choice, Random, fold_bytes, mix};
+use crate::data::{fold_bytes, mix};
 use crate::job::{Compression, Durability, Figures, Job, Outcome, Part, PressureOrders, Report, Scenario};
-use crate::workload::{Mix, Op};
 use crate::{latency, usage};
 use hdrhistogram::Histogram;
 use std::path::Path;
@@ -47,10 +47,6 @@ const FIRST_SIZE: u64 = 1_000_000;
 const CHECKED: u64 = 1000;
 /// Pops of which the mean is taken, first and last.
 const POPS: u64 = 1000;
-/// Seconds, more than any run takes: operations due later are due then.
-const LONGEST_WAIT: f64 = 1e6;
-/// A thread that waits for an operation to be due spins at the end, since sleeping is not that exact.
-const SPIN: Duration = Duration::from_micros(100);
 /// Numbers from here on make the second half of a long value.
 const SECOND_HALF: u64 = 1 << 41;
 
@@ -574,51 +570,6 @@ impl Arm<'_> {
         Ok(())
     }
 
-    /// Threads do a mix of operations on a store that was loaded.
-    fn mixed<S: Pressed>(&mut self, mix: &Mix) -> Answer<()> {
-        let (store, keys) = (self.open::<S>()?, self.keys());
-        self.load(&store, 0..keys)?;
-        lap::settle(&store)?;
-        (self.report)("mix".to_owned());
-        let PressureOrders { threads, rate, warm_up_millis, .. } = *self.orders;
-        let (start, threads, has_a_writer) =
-            (Instant::now(), u64::from(threads), self.orders.scenario.has_a_writer());
-        let timed = start + Duration::from_millis(warm_up_millis);
-        let mixed = Mixed {
-            store: &store,
-            pairs: &self.pairs,
-            mix,
-            choice: Choice::new(mix.distribution, keys, self.job.seed),
-            loaded: keys,
-            next: AtomicU64::new(keys),
-            start,
-            timed,
-            end: timed + self.time(),
-        };
-        let times = thread::scope(|scope| {
-            let mixed = &mixed;
-            let mut workers: Vec<_> =
-                (0..threads).map(|thread| scope.spawn(move || mixed.work(thread, threads, rate))).collect();
-            if has_a_writer {
-                workers.push(scope.spawn(|| mixed.overwrite()));
-            }
-            let mut times = Times::new();
-            for worker in workers {
-                times.add(&worker.join().map_err(|_| "a thread of the mix panicked")??)?;
-            }
-            Answer::Ok(times)
-        })?;
-        let elapsed = timed.elapsed().as_secs_f64();
-        let done: u64 = times.0.iter().map(Histogram::len).sum();
-        self.figures.set("mix_ops_per_s", done as f64 / elapsed);
-        let end = mixed.next.into_inner();
-        for (sort, each) in Op::SORTS.iter().zip(&times.0).filter(|(_, each)| !each.is_empty()) {
-            self.note(&format!("mix_{sort}"), each);
-        }
-        self.check(&store, end)?;
-        self.check_count(&store, end)
-    }
-
     fn queue<S: Pressed>(&mut self) -> Answer<()> {
         let (store, keys) = (self.open::<S>()?, self.keys());
         let key = |number: u64| u128::from(number).to_be_bytes();
@@ -664,130 +615,6 @@ impl Arm<'_> {
         self.figures.set("ingest_settle_s", settled.as_secs_f64());
         self.check(&store, 2 * keys)?;
         self.check_count(&store, 2 * keys)
-    }
-}
-
-/// The time of each operation of a mix, by [`Op::sort`].
-struct Times([Histogram<u64>; Op::SORTS.len()]);
-
-impl Times {
-    fn new() -> Self {
-        Times(std::array::from_fn(|_| latency::histogram()))
-    }
-
-    fn add(&mut self, other: &Times) -> Answer<()> {
-        for (own, other) in self.0.iter_mut().zip(&other.0) {
-            own.add(other)?;
-        }
-        Ok(())
-    }
-}
-
-/// A mix at work: what its threads share.
-struct Mixed<'a, S> {
-    store: &'a S,
-    pairs: &'a Pairs,
-    mix: &'a Mix,
-    choice: Choice,
-    /// Pairs that were loaded.
-    loaded: u64,
-    /// The number of the next new pair.
-    next: AtomicU64,
-    start: Instant,
-    /// From then on operations are timed.
-    timed: Instant,
-    end: Instant,
-}
-
-/// Returns at that time, or at once after it.
-fn wait_until(due: Instant) {
-    while let Some(early) = due.checked_duration_since(Instant::now()).filter(|early| !early.is_zero()) {
-        if early > SPIN { thread::sleep(early - SPIN) } else { std::hint::spin_loop() }
-    }
-}
-
-impl<S: Store> Mixed<'_, S> {
-    /// Does the operations of one of `threads` threads until the end, at its part of the rate if there is one.
-    fn work(&self, thread: u64, threads: u64, rate: Option<u64>) -> Answer<Times> {
-        let (mut times, mut random) = (Times::new(), Random::new(mix(thread ^ 3)));
-        for done in 0u64.. {
-            let from = match rate {
-                None => Instant::now(),
-                Some(rate) => {
-                    let after = (done * threads + thread) as f64 / rate as f64;
-                    let due = self.end.min(self.start + Duration::from_secs_f64(after.min(LONGEST_WAIT)));
-                    wait_until(due);
-                    due
-                }
-            };
-            if from.max(Instant::now()) >= self.end {
-                break;
-            }
-            let number = random.below(100);
-            let (op, is_new) = self.mix.op(number, &mut random);
-            self.run(op, is_new, &mut random)?;
-            self.note(&mut times, op, from);
-        }
-        Ok(times)
-    }
-
-    /// Overwrites pairs without pause until the end.
-    fn overwrite(&self) -> Answer<Times> {
-        let (mut times, mut random) = (Times::new(), Random::new(mix(5)));
-        while Instant::now() < self.end {
-            let from = Instant::now();
-            self.run(Op::Put, false, &mut random)?;
-            self.note(&mut times, Op::Put, from);
-        }
-        Ok(times)
-    }
-
-    fn note(&self, times: &mut Times, op: Op, from: Instant) {
-        if from >= self.timed {
-            times.0[op.sort()].saturating_record(from.elapsed().as_nanos() as u64);
-        }
-    }
-
-    fn run(&self, op: Op, is_new: bool, random: &mut Random) -> Answer<()> {
-        let (at, there) = (random.next(), self.next.load(Relaxed));
-        let number = self.choice.pick_of(at, there);
-        match op {
-            Op::Get => self.read(number),
-            Op::Put if is_new => self.put(self.next.fetch_add(1, Relaxed)),
-            Op::Put => self.put(number),
-            Op::Scan(pairs) => self.scan(number, usize::from(pairs)),
-            Op::Modify => {
-                self.read(number)?;
-                self.put(number)
-            }
-        }
-    }
-
-    fn put(&self, number: u64) -> Answer<()> {
-        let (key, value) = self.pairs.pair(number);
-        self.store.put(&key, &value)
-    }
-
-    /// A new pair may not be there yet: another thread has taken its number and is about to put it.
-    fn read(&self, number: u64) -> Answer<()> {
-        let (key, value) = self.pairs.pair(number);
-        let mut right = true;
-        let found = self.store.reader()?.get(&key, |found| right = found == value)?;
-        if right && (found || number >= self.loaded) {
-            return Ok(());
-        }
-        Err("a read of the mix found another value, or not the pair".into())
-    }
-
-    fn scan(&self, number: u64, pairs: usize) -> Answer<()> {
-        let key = self.pairs.key(number);
-        let (mut last, mut right) = (None, true);
-        self.store.reader()?.scan(&key, pairs, |found, value| {
-            let found = Key::try_from(found).ok();
-            right &= found.is_some() && found > last && value.len() == VALUE_BYTES;
-            last = found;
-        })?;
-        if right { Ok(()) } else { Err("a scan of the mix was out of order, or had other pairs".into()) }
     }
 }
 

@@ -63,7 +63,12 @@ fn mixes_are_done_by_several_threads_and_checked() {
         record["figures"][name]["median"].as_f64()
     };
     for mix in mixes {
-        assert!(figure(mix, "mix_ops_per_s").is_some_and(|rate| rate > 0.0), "{mix}: {out}");
+        let rates = match mix {
+            "readwhilewriting" => &["mix_read_ops_per_s", "mix_write_ops_per_s"][..],
+            _ => &["mix_ops_per_s"],
+        };
+        assert!(rates.iter().all(|name| figure(mix, name).is_some_and(|rate| rate > 0.0)), "{mix}: {out}");
+        assert_eq!(figure(mix, "mix_not_begun_ops"), None, "{mix}");
     }
     for (mix, is, is_not) in [
         ("readwhilewriting", "write", "scan"),
@@ -79,6 +84,7 @@ fn mixes_are_done_by_several_threads_and_checked() {
     let path = scratch("paced.jsonl");
     let output = kvbench(&[&paced[..], &[path.to_str().unwrap()]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("\ndue, but not begun"), "{}", text(&output.stdout));
     let reached =
         crate::records(&path).iter().find_map(|record| record["figures"]["mix_ops_per_s"]["median"].as_f64());
     assert!(reached.is_some_and(|rate| rate <= 1100.0), "no more are done than are due: {reached:?}");
