@@ -1,4 +1,5 @@
-//! LMDB, through heed: a transaction for each write, given to the operating system, and synced in the class of power.
+//! LMDB, through heed: a transaction for each write, given to the operating system. In the class of power each commit
+//! syncs by itself; in that of the process only synced writes sync, after their commit.
 
 use super::pairs::Key;
 use super::store::{Amount, Answer, Pressed, Reader, Settings, Store, Transact, Way, amount};
@@ -15,6 +16,8 @@ const MAP_BYTES: usize = 64 << 30;
 pub(crate) struct Lmdb {
     env: &'static Env<WithTls>,
     pairs: Database<'static, Bytes, Bytes>,
+    /// Whether commits sync.
+    syncs: bool,
 }
 
 impl Store for Lmdb {
@@ -25,10 +28,8 @@ impl Store for Lmdb {
     fn open(settings: &Settings<'_>) -> Answer<Self> {
         let mut options = EnvOpenOptions::new();
         options.map_size(MAP_BYTES);
-        let flags = match settings.durability {
-            Durability::Power => EnvFlags::empty(),
-            _ => EnvFlags::NO_SYNC,
-        };
+        let syncs = settings.durability == Durability::Power;
+        let flags = if syncs { EnvFlags::empty() } else { EnvFlags::NO_SYNC };
         // SAFETY: without syncs a crash of the system may damage the file, but no run opens the file of an earlier one.
         let options = unsafe { options.flags(flags) };
         // SAFETY: only this process uses the directory, so no other process changes the mapped file.
@@ -38,7 +39,7 @@ impl Store for Lmdb {
         let opened = env.create_databases_and_commit(env.write_txn()?, |databases, transaction| {
             databases.create_database(transaction, None).map(CommitOrAbort::<_, ()>::Commit)
         })?;
-        Ok(Lmdb { env, pairs: opened.commit().ok_or("the database was not made")? })
+        Ok(Lmdb { env, pairs: opened.commit().ok_or("the database was not made")?, syncs })
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
@@ -53,7 +54,10 @@ impl Store for Lmdb {
 
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Answer<()> {
         Store::put(self, key, value)?;
-        Ok(self.env.force_sync()?)
+        if !self.syncs {
+            self.env.force_sync()?;
+        }
+        Ok(())
     }
 
     fn reader(&self) -> Answer<View<'_>> {

@@ -31,6 +31,8 @@ mod steps;
 #[cfg(test)]
 mod steps_tests;
 mod store;
+#[cfg(all(test, feature = "stores", target_os = "linux"))]
+mod sync_tests;
 
 pub(crate) use store::{Answer, Fault, MEMTABLES};
 use store::{Pressed, Store};

@@ -78,7 +78,10 @@ impl Store for Redb {
     }
 
     fn hand_over(&self) -> Answer<()> {
-        self.write(Durability::Immediate, std::iter::empty())
+        match self.durability {
+            Durability::Immediate => Ok(()),
+            _ => self.write(Durability::Immediate, std::iter::empty()),
+        }
     }
 
     fn compact(&mut self) -> Answer<bool> {
