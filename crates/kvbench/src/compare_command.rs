@@ -2,6 +2,7 @@
 //! how often that verdict is wrong on this machine.
 
 use crate::alloc::Allocator;
+use crate::comparable::{self, Alike};
 use crate::compare::{self, Compared, Plan, Sides};
 use crate::data::{KindName, Walk, collect_paths};
 use crate::job::{DataFile, Job, Step, Task};
@@ -12,6 +13,7 @@ use crate::recorded;
 use crate::runner::Runner;
 use crate::statistics::{self, Judged, Verdict};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -24,7 +26,9 @@ const THREADS: usize = 2;
 /// Compares, prints and records. Returns the verdict on the second side.
 pub(crate) fn run(options: &Compare) -> io::Result<Verdict> {
     match (&options.a, &options.b) {
-        (Party::Record(a), Party::Record(b)) => of_records(a, b, options.how.margin),
+        (Party::Record(a), Party::Record(b)) => {
+            of_records(a, b, options.how.margin, options.even_if_different)
+        }
         (Party::Record(_), _) | (_, Party::Record(_)) => {
             Err(io::Error::other("a record is compared with a record, and a subject with a subject"))
         }
@@ -182,15 +186,80 @@ fn print_figures<'a>(
     Ok(verdict)
 }
 
+/// Runs of two records that are compared with each other.
+struct Matched<'r> {
+    runs: Vec<[&'r Alike; 2]>,
+    /// What is to be known of them.
+    remarks: Vec<String>,
+}
+
+/// Matches the runs of two records that were made in the same way. Where those of both are left, what they differ in is
+/// an error, unless they are to be compared even so and it is clear which with which.
+fn matched<'r>(a: &'r [Alike], b: &'r [Alike], even_if_different: bool) -> Result<Matched<'r>, String> {
+    let (mut runs, mut left_b) = (Vec::new(), b.iter().collect::<Vec<_>>());
+    let mut left_a: Vec<&Alike> = Vec::new();
+    for one in a {
+        match left_b.iter().position(|other| one.settings.differences(&other.settings).is_empty()) {
+            Some(at) => runs.push([one, left_b.remove(at)]),
+            None => left_a.push(one),
+        }
+    }
+    let mut differences = BTreeMap::new();
+    for (a, b) in left_a.iter().flat_map(|a| left_b.iter().map(move |b| (a, b))) {
+        differences.extend(a.settings.differences(&b.settings));
+    }
+    let (words, mut remarks) = (comparable::words(&differences), Vec::new());
+    match (&left_a[..], &left_b[..]) {
+        ([], []) => {}
+        ([], more) | (more, []) => {
+            remarks.push(format!(
+                "Not compared, as only one of the records has such runs: {} of them",
+                more.len()
+            ));
+        }
+        _ if !even_if_different => {
+            return Err(format!(
+                "the runs differ, so their figures cannot be compared: {words}; --even-if-different does it all the same"
+            ));
+        }
+        ([a], [b]) => {
+            runs.push([a, b]);
+            remarks.push(format!(
+                "The runs differ, and a difference of the figures may come from that: {words}"
+            ));
+        }
+        _ => {
+            return Err(format!(
+                "each record has several runs that differ from each other, so it is not known which to compare: {words}"
+            ));
+        }
+    }
+    Ok(Matched { runs, remarks })
+}
+
+/// What runs differ in from others of the same record, for the names of their figures.
+fn apart(run: &Alike, others: &[[&Alike; 2]]) -> String {
+    let mut own = BTreeMap::new();
+    for [other, _] in others {
+        own.extend(run.settings.differences(&other.settings).into_iter().map(|(name, [own, _])| (name, own)));
+    }
+    own.into_iter().map(|(name, value)| format!(", {name} {value}")).collect()
+}
+
 /// Compares the rounds of two records, figure by figure.
-fn of_records(a: &Path, b: &Path, margin: f64) -> io::Result<Verdict> {
+fn of_records(a: &Path, b: &Path, margin: f64, even_if_different: bool) -> io::Result<Verdict> {
     let mut out = io::stdout();
-    let (first, second) = (recorded::read(a)?.rounds(), recorded::read(b)?.rounds());
-    let shared: Vec<_> =
-        first.iter().filter_map(|(name, a)| second.get(name).map(|b| (name.as_str(), a, b))).collect();
+    let (first, second) = (comparable::alike(&recorded::read(a)?), comparable::alike(&recorded::read(b)?));
+    let of_files = |what: String| io::Error::other(format!("{} and {}: {what}", a.display(), b.display()));
+    let Matched { runs, remarks } = matched(&first, &second, even_if_different).map_err(of_files)?;
+    let mut shared = Vec::new();
+    for [one, other] in &runs {
+        let apart = apart(one, &runs);
+        let both = one.rounds.iter().filter_map(|(name, a)| Some((name, a, other.rounds.get(name)?)));
+        shared.extend(both.map(|(name, a, b)| (format!("{name}{apart}"), &a[..], &b[..])));
+    }
     if shared.is_empty() {
-        let why = format!("{} and {} have no figure in common", a.display(), b.display());
-        return Err(io::Error::other(why));
+        return Err(of_files("they have no figure in common".to_owned()));
     }
     writeln!(out, "b = {} against a = {}", b.display(), a.display())?;
     writeln!(
@@ -198,12 +267,16 @@ fn of_records(a: &Path, b: &Path, margin: f64) -> io::Result<Verdict> {
         "Taken at different times: less than {:.0} % is no evidence. To be sure, compare the two programs directly.",
         100.0 * BETWEEN_RUNS
     )?;
-    let rounds: Vec<_> = shared.iter().map(|(_, a, b)| (a.as_slice(), b.as_slice())).collect();
+    for remark in remarks {
+        writeln!(out, "{remark}.")?;
+    }
+    let rounds: Vec<_> = shared.iter().map(|(_, a, b)| (*a, *b)).collect();
     let judged = statistics::judge_apart(&rounds, margin / 100.0, BETWEEN_RUNS);
     let figures = shared.iter().zip(&judged);
     print_figures(
         &mut out,
-        figures.map(|((name, ..), judged)| (*name, judged.as_ref(), Some(Verdict::of(judged.as_ref())))),
+        figures
+            .map(|((name, ..), judged)| (name.as_str(), judged.as_ref(), Some(Verdict::of(judged.as_ref())))),
     )
 }
 

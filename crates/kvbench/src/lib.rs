@@ -18,6 +18,7 @@ mod chart;
 mod chase;
 mod chase_command;
 mod cli;
+mod comparable;
 mod compare;
 mod compare_command;
 mod conform;

@@ -459,6 +459,9 @@ pub(crate) struct Compare {
     /// The subject or record to judge
     #[arg(value_parser = party)]
     pub(crate) b: Party,
+    /// Compare records whose runs differ in their options, command or machine; what differs is printed
+    #[arg(long)]
+    pub(crate) even_if_different: bool,
     /// Make b slower by this percentage, to test that it is detected
     #[arg(long, default_value_t = 0.0, value_parser = percent, value_name = "PERCENT", hide = true)]
     pub(crate) slow_b: f64,

@@ -33,6 +33,9 @@ pub(crate) struct Described {
     pub(crate) revision: Option<String>,
     /// The command line.
     pub(crate) command: Vec<String>,
+    /// The options, with their defaults.
+    #[serde(default)]
+    pub(crate) options: Value,
     /// The machine.
     pub(crate) machine: crate::machine::Machine,
     /// Versions of the subjects.
@@ -99,6 +102,17 @@ impl Row {
         }
     }
 
+    /// Something else of the row.
+    pub(crate) fn more(&self, name: &str) -> Option<&Value> {
+        self.more.get(name)
+    }
+
+    /// The rounds of each figure that is a time, by what it is of.
+    pub(crate) fn rounds(&self) -> impl Iterator<Item = (String, &[f64])> {
+        let times = self.figures.iter().filter(|(name, _)| name.ends_with("_ns"));
+        times.map(|(name, figure)| (format!("{} {} {name}", self.label(), self.group()), &figure.rounds[..]))
+    }
+
     /// What all rows share that can be compared: the run, the kind, the number of pairs, of runs with their locality,
     /// of stores what writes are to survive, of structures how often each key is asked for.
     pub(crate) fn group(&self) -> String {
@@ -159,18 +173,6 @@ impl Recorded {
             None => return Err("a line has no record type".to_owned()),
         }
         Ok(())
-    }
-
-    /// The rounds of every figure that is a time, by what it is of.
-    pub(crate) fn rounds(&self) -> BTreeMap<String, Vec<f64>> {
-        let mut rounds: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-        for row in &self.rows {
-            for (name, figure) in row.figures.iter().filter(|(name, _)| name.ends_with("_ns")) {
-                let of = format!("{} {} {name}", row.label(), row.group());
-                rounds.entry(of).or_default().extend(&figure.rounds);
-            }
-        }
-        rounds
     }
 }
 

@@ -614,6 +614,58 @@ fn records_are_compared() {
 }
 
 #[test]
+fn records_of_runs_that_differ_are_not_compared() {
+    // A run for each clock and factor; all else is the same.
+    let record = |name: &str, runs: &[(&str, f64)]| {
+        let path = scratch(name);
+        let mut lines = String::new();
+        for (at, (clock, factor)) in runs.iter().enumerate() {
+            let rounds: Vec<f64> = (0..5).map(|round| factor * (100.0 + f64::from(round) / 10.0)).collect();
+            let figure = serde_json::json!({
+                "median": rounds[2], "min": rounds[0], "max": rounds[4], "rounds": rounds,
+            });
+            let run = serde_json::json!({
+                "kvbench": 1, "record": "run", "run": at.to_string(), "date": "2026-11-30T00:00:00Z", "revision": null,
+                "command": ["memory", "--rounds", "5"], "options": { "clock": clock, "probes": 1000 },
+                "machine": { "cpu": null, "cpus": 2, "memory_bytes": 1024, "system": "x",
+                    "huge_pages_free_bytes": 0 },
+                "versions": {},
+            });
+            let figures = serde_json::json!({
+                "kvbench": 1, "record": "figures", "run": at.to_string(), "subject": "x", "pages": "auto",
+                "kind": "u64", "keys": 1000, "figures": { "get_ns": figure },
+            });
+            lines += &format!("{run}\n{figures}\n");
+        }
+        std::fs::write(&path, lines).unwrap();
+        path
+    };
+    let compare = |a: &PathBuf, b: &PathBuf, more: &[&str]| {
+        let output = kvbench(&[&["compare", a.to_str().unwrap(), b.to_str().unwrap()], more].concat());
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let wall = record("wall.jsonl", &[("Wall", 1.0)]);
+    let cpu = record("cpu.jsonl", &[("Cpu", 1.5)]);
+    let (code, out) = compare(&wall, &cpu, &[]);
+    assert!(
+        code == Some(1) && out.contains("option clock (Wall; Cpu)") && out.contains("--even-if"),
+        "{out}"
+    );
+    let (code, out) = compare(&wall, &cpu, &["--even-if-different"]);
+    assert!(
+        code == Some(4) && out.contains("may come from that: option clock (Wall; Cpu)"),
+        "{code:?} {out}"
+    );
+    // The runs of a record that differ are apart: pooled, these would be 1.25 times as slow as the first.
+    let both = record("both.jsonl", &[("Wall", 1.0), ("Cpu", 1.5)]);
+    let (code, out) = compare(&wall, &both, &[]);
+    assert!(code == Some(0) && out.contains("b is same") && out.contains("Not compared"), "{code:?} {out}");
+    let (code, out) = compare(&both, &both, &[]);
+    assert!(code == Some(0) && out.matches("\nx u64").count() == 2, "{code:?} {out}");
+    assert!(out.contains("option clock Cpu") && out.contains("option clock Wall"), "{out}");
+}
+
+#[test]
 fn sides_that_cannot_be_compared_are_refused() {
     for (a, b, code, why) in [
         ("btreemap", "x.jsonl", 1, "a record is compared with a record"),
