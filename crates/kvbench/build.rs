@@ -1,11 +1,20 @@
-//! With the feature `cpp`: builds the peers in C++ (`peers/`) whose packages are installed, and prints a line for each
-//! package that is missing. Without it, nothing is built.
+//! Gives the program the revision of its sources. With the feature `cpp`: builds the peers in C++ (`peers/`) whose
+//! packages are installed, and prints a line for each package that is missing. Without it, nothing is built.
 
 #[cfg(feature = "cpp")]
 #[path = "peers/plan.rs"]
 mod plan;
+mod revision;
 
 fn main() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let sources = revision::sources();
+    for path in revision::watched(&root, &sources) {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+    if let Some(revision) = revision::of(&root, &sources) {
+        println!("cargo::rustc-env=KVBENCH_REVISION={revision}");
+    }
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-check-cfg=cfg(peers)");
     #[cfg(feature = "cpp")]

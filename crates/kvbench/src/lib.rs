@@ -63,6 +63,9 @@ mod remix;
 mod remix_command;
 mod remix_report;
 mod report;
+#[cfg(test)]
+#[path = "../revision.rs"]
+mod revision;
 mod run_command;
 mod runner;
 mod sizes;

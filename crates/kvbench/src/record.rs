@@ -22,8 +22,10 @@ use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What the build script found.
+const REVISION: Option<&str> = option_env!("KVBENCH_REVISION");
 
 /// A run, described.
 pub(crate) struct Run {
@@ -31,7 +33,8 @@ pub(crate) struct Run {
     pub(crate) date: String,
     /// What tells it from all other runs.
     id: String,
-    /// The revision of the source, with `+` if it was changed; `None` without git.
+    /// The revision of the sources that this program was built from, with `-dirty` if they were changed; `None` if it
+    /// is not known.
     pub(crate) revision: Option<String>,
     /// The machine.
     pub(crate) machine: Machine,
@@ -167,7 +170,7 @@ impl Run {
         let mut run = Run {
             id: id(&date),
             date,
-            revision: revision(),
+            revision: REVISION.map(str::to_owned),
             machine: Machine::describe(),
             file: json.map(open).transpose()?,
         };
@@ -245,17 +248,6 @@ fn date(seconds: u64) -> String {
     }
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{year}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", day + 1)
-}
-
-fn revision() -> Option<String> {
-    let git = |arguments: &[&str]| {
-        let output =
-            Command::new("git").args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let revision = git(&["rev-parse", "--short=12", "HEAD"])?;
-    let changed = git(&["status", "--porcelain"]).is_some_and(|changes| !changes.is_empty());
-    Some(format!("{revision}{}", if changed { "+" } else { "" }))
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub(crate) struct Described {
     pub(crate) run: String,
     /// When it began.
     pub(crate) date: String,
-    /// The revision of the source.
+    /// The revision of the sources of the program; in older records, that of the checkout.
     pub(crate) revision: Option<String>,
     /// The command line.
     pub(crate) command: Vec<String>,
