@@ -4,11 +4,14 @@
 
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{guide, java, required};
+use crate::{guide, java, required, surefire};
 
 /// Builds the example, which the guide copies, and its test, with the plugin of Maven that the guide uses.
 const EXAMPLE: &[&str] =
     &["-q", "-Pcluster", "compile", "dependency:build-classpath", "-Dmdep.outputFile=/dev/null"];
+
+/// The packages with tests, all of which must run.
+const TESTED: [&str; 2] = ["java/forrest", "java/kafka"];
 
 /// The step.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {
@@ -20,6 +23,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     }
     // Not as small as what users get, nor as fast, but built with all else.
     java::here(workspace, "dev")?;
+    TESTED.iter().try_for_each(|package| surefire::forget(&workspace.root.join(package)))?;
     // The last call fetches what the guide's own calls need, so that those find it.
     for arguments in [&["-q", "install", "-DskipTests"][..], &["install"], EXAMPLE] {
         let (printed, status) = workspace::capture(java::maven(workspace).args(arguments))?;
@@ -32,6 +36,11 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
             };
         }
         println!("{printed}");
+    }
+    for name in TESTED {
+        let package = workspace.root.join(name);
+        let tests = surefire::demand(&package, surefire::classes(&package)?)?;
+        println!("{name}: {tests} tests ran");
     }
     java::demand_jar(workspace)?;
     guide::follow(

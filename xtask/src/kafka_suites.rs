@@ -2,11 +2,11 @@
 //!
 //! The tests are in a jar of Kafka's. They start brokers and take minutes each. `java/suites` has classes
 //! with the names of Kafka's suppliers of RocksDB's stores; they come first on the class path, so what asks for a store
-//! of RocksDB's gets one of Forrest's. Each class of tests has a process of its own.
+//! of RocksDB's gets one of Forrest's. Each class of tests has a process of its own, and must have run.
 
 use crate::files::empty;
 use crate::workspace::{self, Workspace};
-use crate::{Failure, java, required};
+use crate::{Failure, java, required, surefire};
 
 /// The name of the command.
 pub(crate) const NAME: &str = "kafka-suites";
@@ -55,7 +55,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     // Brokers and stores lie here. `pom.xml` names it, and Java does not make it.
     let temporary = workspace.root.join("java/suites/target/tmp");
     empty(&temporary).map_err(Failure::Broken)?;
-    let classes = if arguments.is_empty() { CLASSES.join(",") } else { arguments.join(",") };
+    let package = workspace.root.join("java/suites");
+    surefire::forget(&package).map_err(Failure::Broken)?;
+    let classes: Vec<&str> = match arguments {
+        [] => CLASSES.to_vec(),
+        named => named.iter().flat_map(|named| named.split(',')).collect(),
+    };
     let mut command = java::maven(workspace);
     command.args([
         "-q",
@@ -66,8 +71,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
         "test",
         "-Dsurefire.failIfNoSpecifiedTests=false",
     ]);
-    command.arg(format!("-Dtest={classes}"));
+    command.arg(format!("-Dtest={}", classes.join(",")));
     let ran = workspace::run(&mut command).map_err(Failure::Broken);
     empty(&temporary).map_err(Failure::Broken)?;
-    ran
+    ran?;
+    let tests = surefire::demand(&package, &classes).map_err(Failure::Broken)?;
+    println!("{tests} tests ran of {} classes", classes.len());
+    Ok(())
 }

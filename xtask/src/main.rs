@@ -45,6 +45,7 @@ mod setup;
 mod soak;
 mod sources;
 mod steps;
+mod surefire;
 mod test;
 mod tidy;
 mod vm;
