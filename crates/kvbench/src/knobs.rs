@@ -20,6 +20,9 @@ pub(crate) struct Knob {
     pub(crate) why: &'static str,
 }
 
+/// Where the sibling threads of cores are switched on and off.
+const SIBLINGS: &str = "sys/devices/system/cpu/smt/control";
+
 /// All of them.
 pub(crate) const KNOBS: &[Knob] = &[
     Knob {
@@ -36,7 +39,7 @@ pub(crate) const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "smt",
-        path: "sys/devices/system/cpu/smt/control",
+        path: SIBLINGS,
         good: &["off", "notsupported", "notimplemented", "forceoff"],
         why: "two threads of one core share its caches and units, so work on the sibling thread changes the figures",
     },
@@ -153,6 +156,10 @@ fn kept(keep: &Path) -> io::Result<Before> {
     }
 }
 
+fn keep_for_undo(keep: &Path, before: &Before) -> io::Result<()> {
+    std::fs::write(keep, serde_json::to_string_pretty(before)?).map_err(|error| told(keep.display(), &error))
+}
+
 /// Saves the previous values in the file `keep`, then sets a knob. If a write fails, the error names the file, and
 /// `keep` has the previous values of those already changed.
 pub(crate) fn set(root: &Path, keep: &Path, knob: &Knob, value: &str) -> io::Result<()> {
@@ -167,23 +174,40 @@ pub(crate) fn set(root: &Path, keep: &Path, knob: &Knob, value: &str) -> io::Res
         before.0.entry(file.clone()).or_insert_with(|| value_of(&text).to_owned());
     }
     // First, so that nothing is changed that cannot be undone.
-    std::fs::write(keep, serde_json::to_string_pretty(&before)?)
-        .map_err(|error| told(keep.display(), &error))?;
+    keep_for_undo(keep, &before)?;
     files
         .iter()
         .try_for_each(|file| std::fs::write(file, value).map_err(|error| told(file.display(), &error)))
 }
 
-/// Sets everything back; how many files that were.
+/// Sets everything back; how many files that were. The sibling threads come first, since a CPU that is off has no other
+/// settings. Files that cannot be written stay in `keep`, and the error names each.
 pub(crate) fn undo(keep: &Path) -> io::Result<usize> {
     let before = kept(keep)?;
-    for (file, value) in &before.0 {
-        std::fs::write(file, value).map_err(|error| told(file.display(), &error))?;
+    let all = before.0.len();
+    let mut files: Vec<_> = before.0.into_iter().collect();
+    files.sort_by_key(|(file, _)| !file.ends_with(SIBLINGS));
+    let (mut left, mut why) = (Before::default(), Vec::new());
+    for (file, value) in files {
+        if let Err(error) = std::fs::write(&file, &value) {
+            why.push(told(file.display(), &error).to_string());
+            left.0.insert(file, value);
+        }
     }
-    if !before.0.is_empty() {
+    if !left.0.is_empty() {
+        keep_for_undo(keep, &left)?;
+        let what = format!(
+            "{} of {all} settings cannot be set back and stay in {}: {}",
+            left.0.len(),
+            keep.display(),
+            why.join("; ")
+        );
+        return Err(io::Error::other(what));
+    }
+    if all > 0 {
         std::fs::remove_file(keep).map_err(|error| told(keep.display(), &error))?;
     }
-    Ok(before.0.len())
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -240,5 +264,36 @@ mod tests {
         assert!(missing.to_string().contains("no smt") && !keep.exists(), "{missing}");
         fs::write(&keep, "x").unwrap();
         assert!(undo(&keep).unwrap_err().to_string().contains("kept.json: "));
+    }
+
+    /// A CPU that is off has no governor, and gets it back only with the sibling threads.
+    #[test]
+    fn what_cannot_be_undone_stops_nothing_and_stays() {
+        let (root, keep) = machine();
+        let cpu = |file: &str| root.path().join("sys/devices/system/cpu").join(file);
+        let read = |path: PathBuf| fs::read_to_string(path).unwrap();
+        fs::create_dir(cpu("smt")).unwrap();
+        fs::write(cpu("smt/control"), "on\n").unwrap();
+        set(root.path(), &keep, Knob::find("governor").unwrap(), "performance").unwrap();
+        set(root.path(), &keep, Knob::find("smt").unwrap(), "off").unwrap();
+        fs::remove_dir_all(cpu("cpu1/cpufreq")).unwrap();
+        let error = undo(&keep).unwrap_err().to_string();
+        assert!(
+            error.contains("1 of 4 settings") && error.contains("cpu1/cpufreq/scaling_governor: "),
+            "{error}"
+        );
+        assert_eq!(
+            (read(cpu("smt/control")), read(cpu("cpu2/cpufreq/scaling_governor"))),
+            ("on".into(), "powersave".into())
+        );
+        let left = kept(&keep).unwrap().0;
+        assert_eq!(
+            left.into_iter().collect::<Vec<_>>(),
+            [(cpu("cpu1/cpufreq/scaling_governor"), "powersave".into())]
+        );
+        // When it can be, the rest is undone.
+        fs::create_dir(cpu("cpu1/cpufreq")).unwrap();
+        assert_eq!(undo(&keep).unwrap(), 1);
+        assert!(read(cpu("cpu1/cpufreq/scaling_governor")) == "powersave" && !keep.exists());
     }
 }
