@@ -9,7 +9,7 @@ use crate::record::Run;
 use crate::runner::Runner;
 use crate::sizes;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -110,23 +110,36 @@ pub(crate) fn rounds<W: Copy>(
 }
 
 /// The arms whose sums differ from those of most others, each with what to say of it. `counts` chooses the sums that
-/// all must share.
+/// all must share. Of these no right value is known; each arm has compared those of which one is. So if no sum is that
+/// of more than half, all arms are named.
 pub(crate) fn odd_ones<W: Copy>(all: &Rounds<W>, counts: impl Fn(W, &str) -> bool) -> Vec<(W, String)> {
-    let sums = all.iter().flat_map(|(subject, rounds)| rounds.iter().map(move |of| (*subject, &of.sums)));
     let mut steps: BTreeMap<&str, Vec<(W, u64)>> = BTreeMap::new();
-    for (subject, sums) in sums {
-        for (step, sum) in sums.iter().filter(|(step, _)| counts(subject, step)) {
-            steps.entry(step).or_default().push((subject, *sum));
+    for (subject, rounds) in all {
+        let shown = rounds.iter().flat_map(|round| &round.sums).filter(|(step, _)| counts(*subject, step));
+        // A subject has a vote for each sum that it shows, however many rounds there are.
+        for (step, sum) in shown.collect::<BTreeSet<_>>() {
+            steps.entry(step).or_default().push((*subject, *sum));
         }
     }
     let mut odd = Vec::new();
     for (step, sums) in steps {
         let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
         sums.iter().for_each(|(_, sum)| *votes.entry(*sum).or_default() += 1);
-        let Some((&right, _)) = votes.iter().max_by_key(|(_, votes)| **votes) else { continue };
-        let wrong = sums.into_iter().filter(|(_, sum)| *sum != right);
+        let right = votes.iter().find(|(_, count)| 2 * **count > sums.len()).map(|(sum, _)| *sum);
+        let wrong = sums.iter().filter(|(_, sum)| Some(*sum) != right);
         odd.extend(wrong.map(|(subject, sum)| {
-            (subject, format!("{step}: what it showed sums to {sum:x}, that of most to {right:x}"))
+            let others = match right {
+                Some(right) => format!("that of most to {right:x}"),
+                None => {
+                    let others = votes.keys().filter(|other| *other != sum);
+                    let others: Vec<_> = others.map(|other| format!("{other:x}")).collect();
+                    format!(
+                        "others' to {}; they differ, and which is right is not known",
+                        others.join(" and ")
+                    )
+                }
+            };
+            (*subject, format!("{step}: what it showed sums to {sum:x}, {others}"))
         }));
     }
     odd
@@ -168,5 +181,34 @@ mod tests {
         let odd = odd_ones(&measured, |of, step| of != 'x' && step == "scan");
         assert_eq!(odd, [('b', "scan: what it showed sums to 9, that of most to 7".to_owned())]);
         assert_eq!(super::sums(&measured[0].1)["scan"], "7");
+    }
+
+    #[test]
+    fn without_a_majority_nobody_is_taken_to_be_right() {
+        let odd = |sums: &[u64]| {
+            let mut sums = sums.iter();
+            let all = ['a', 'b', 'c', 'd'];
+            let measured =
+                rounds(all[..sums.len()].iter().copied(), 1, |_| Ok(showed(*sums.next().unwrap())));
+            odd_ones(&measured.unwrap(), |_, _| true)
+        };
+        let what = |own: u64, other: u64| {
+            format!(
+                "scan: what it showed sums to {own}, others' to {other}; they differ, and which is right is not known"
+            )
+        };
+        assert_eq!(odd(&[7, 9]), [('a', what(7, 9)), ('b', what(9, 7))]);
+        assert_eq!(odd(&[7, 9, 7, 9]).len(), 4);
+        assert_eq!(odd(&[7, 7, 8, 9]).len(), 4, "half is no majority");
+        assert_eq!(odd(&[7, 9, 7, 7]).len(), 1);
+        assert!(odd(&[7]).is_empty() && odd(&[7, 7]).is_empty());
+    }
+
+    #[test]
+    fn a_subject_has_one_vote_in_all_rounds() {
+        let mut sums = [7, 9, 8, 7].into_iter();
+        let measured = rounds(['a', 'b'], 2, |_| Ok(showed(sums.next().unwrap()))).unwrap();
+        // The second round goes the other way: a shows 7 twice, b shows 9 and 8.
+        assert_eq!(odd_ones(&measured, |_, _| true).len(), 3);
     }
 }
