@@ -7,10 +7,15 @@
 //! The number of blocks is fixed in advance: measuring until a difference is significant always finds one. A block
 //! during which other processes used the CPU measures those, so it is repeated and counted. After as many repetitions
 //! as there are blocks, the comparison gives up, because it must not select blocks.
+//!
+//! The CPU time of a thread does not grow while another process has the CPU. That process leaves colder caches, which
+//! both sides meet alike and the interval shows. So with that clock only what is in a figure repeats a block: the time
+//! that the host of a virtual machine takes, and the shares of figures that wall time measures even so.
 
 use crate::data::{Walk, mix};
 use crate::job::{Figures, Job, Outcome};
 use crate::machine;
+use crate::measure::Clock;
 use crate::runner::{self, Runner};
 use crate::statistics::{self, Block, Judged, Verdict};
 use serde::Serialize;
@@ -80,8 +85,10 @@ pub(crate) fn compare(sides: &mut Sides, plan: Plan, walk: &Walk) -> io::Result<
         let before = machine::stolen();
         let [a, b] = block(sides, mix(plan.seed ^ mix(number)), walk)?;
         let stolen = before.zip(machine::stolen()).map(|(before, after)| after.percent_since(before));
-        let arms = a.iter().chain(&b).map(disturbed_percent);
-        if arms.chain([stolen]).flatten().any(|percent| percent > plan.disturbed_percent_max) {
+        let clock = |side: usize| sides.jobs[side].clock;
+        let arms = a.iter().map(|arm| (clock(0), arm)).chain(b.iter().map(|arm| (clock(1), arm)));
+        let shares = arms.map(|(clock, arm)| disturbed_percent(arm, clock)).chain([stolen]);
+        if shares.flatten().any(|percent| percent > plan.disturbed_percent_max) {
             disturbed += 1;
             continue;
         }
@@ -115,14 +122,21 @@ fn time(name: &str, value: f64) -> Option<(String, f64)> {
     }
 }
 
-/// The greatest share that others had of the time of a judged figure, in percent. Builds that do not report it for each
-/// figure have one for all.
-fn disturbed_percent(figures: &Figures) -> Option<f64> {
-    let judged = figures.disturbed.iter().filter(|(name, _)| time(name, 1.0).is_some());
+/// The greatest share that others had of the time of a judged figure, in percent, where the clock counts that time.
+/// Builds that do not report it for each figure have one for all.
+fn disturbed_percent(figures: &Figures, clock: Clock) -> Option<f64> {
+    let counts = |name: &str| clock == Clock::Wall || is_wall_time(name);
+    let judged = figures.disturbed.iter().filter(|(name, _)| time(name, 1.0).is_some() && counts(name));
     match figures.disturbed.is_empty() {
-        true => figures.values.get("disturbed_percent").copied(),
+        true => figures.values.get("disturbed_percent").copied().filter(|_| clock == Clock::Wall),
         false => judged.map(|(_, share)| *share).reduce(f64::max),
     }
+}
+
+/// Whether a figure is of wall time with each clock: the rates of several threads, and the times of single operations.
+fn is_wall_time(name: &str) -> bool {
+    let each = ["_p50_ns", "_p99_ns", "_p999_ns", "_max_ns"];
+    name.ends_with("_mops") || each.iter().any(|end| name.ends_with(end))
 }
 
 /// One block, of data that the seed decides: the two arms of each side.
@@ -135,4 +149,30 @@ fn block(sides: &mut Sides, seed: u64, walk: &Walk) -> io::Result<[[Figures; 2];
     let (first, second, third, fourth) = (next()?, next()?, next()?, next()?);
     let (outside, inside) = ([first, fourth], [second, third]);
     Ok(if outer == 0 { [outside, inside] } else { [inside, outside] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_use_counts_where_it_is_in_a_figure() {
+        let shares = |shares: &[(&str, f64)]| Figures {
+            disturbed: shares.iter().map(|(name, share)| ((*name).to_owned(), *share)).collect(),
+            ..Figures::default()
+        };
+        let both =
+            |figures: &Figures| [Clock::Wall, Clock::Cpu].map(|clock| disturbed_percent(figures, clock));
+        // The last one is not judged.
+        let one_thread = shares(&[("get_ns", 50.0), ("insert_ns", 20.0), ("iterate_gb_per_s", 90.0)]);
+        assert_eq!(both(&one_thread), [Some(50.0), None]);
+        let several = shares(&[("get_ns", 50.0), ("read_2t_mops", 30.0)]);
+        assert_eq!(both(&several), [Some(50.0), Some(30.0)]);
+        let each = shares(&[("get_ns", 5.0), ("get_p99_ns", 40.0), ("get_max_ns", 90.0)]);
+        assert_eq!(both(&each), [Some(40.0), Some(40.0)]);
+        let mut older = Figures::default();
+        older.set("disturbed_percent", 60.0);
+        assert_eq!(both(&older), [Some(60.0), None]);
+        assert_eq!(both(&Figures::default()), [None, None]);
+    }
 }

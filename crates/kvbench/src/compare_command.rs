@@ -6,6 +6,7 @@ use crate::comparable::{self, Alike};
 use crate::compare::{self, Compared, Plan, Sides};
 use crate::data::{KindName, Walk, collect_paths};
 use crate::job::{DataFile, Job, Step, Task};
+use crate::measure::Clock;
 use crate::names::Name;
 use crate::options::{Calibrate, Compare, Comparison, MallocPages, Party};
 use crate::record::Run;
@@ -137,21 +138,23 @@ fn of_subjects(options: &Compare) -> io::Result<Verdict> {
     let arms = 2 * usize::from(how.blocks);
     let mut sides = sides([&options.a, &options.b], &pairs, how, options.slow_b, arms)?;
     let compared = compare::compare(&mut sides, plan(how, how.seed), &pairs.walk)?;
-    let verdict = print(&mut out, &compared)?;
+    let verdict = print(&mut out, &compared, how.clock)?;
     record.append("compared", &json!({ "compared": compared, "verdict": verdict }))?;
     Ok(verdict)
 }
 
 /// Prints a comparison. Returns the verdict over all figures.
-fn print(out: &mut impl Write, compared: &Compared) -> io::Result<Verdict> {
+fn print(out: &mut impl Write, compared: &Compared, clock: Clock) -> io::Result<Verdict> {
     if compared.disturbed > 0 {
         writeln!(out, "blocks repeated because other processes used the CPU: {}", compared.disturbed)?;
     }
     if compared.gave_up {
+        // With the clock of the CPU only the host of a virtual machine disturbs steps of one thread.
+        let cpu = if clock == Clock::Wall { "measure steps of one thread with --clock cpu, or " } else { "" };
         writeln!(
             out,
             "too many, so the result is inconclusive, and the figures below are of fewer blocks. Stop what else runs here, \
-             or measure with --clock cpu, or allow more with --disturbed PERCENT"
+             or {cpu}allow more with --disturbed PERCENT"
         )?;
     }
     let judged = compared
