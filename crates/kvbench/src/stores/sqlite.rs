@@ -1,7 +1,9 @@
 //! SQLite, through rusqlite: a table without row numbers, a transaction for each write, a write-ahead log.
 //!
 //! A commit is in the log, and the operating system has it; in the class of power it is synced. One connection writes,
-//! one writes with syncs, one reads; each of the first and the last has half of the budget as its cache.
+//! one writes with syncs, one reads; each of the first and the last has half of the budget as its cache. A reader keeps
+//! one transaction for its reads, as those of LMDB and redb do, unless there is only one: a statement by itself is less
+//! than a transaction with one.
 
 use super::store::{Answer, Reader, Settings, Store, Way};
 use crate::job::Durability;
@@ -90,7 +92,7 @@ impl Store for Sqlite {
     }
 
     fn reader(&self) -> Answer<Connected<'_>> {
-        Ok(Connected(lock(&self.read)))
+        Ok(Connected { connection: lock(&self.read), reads: 0 })
     }
 
     fn scan_all(&self, way: Way, see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
@@ -109,11 +111,35 @@ impl Store for Sqlite {
 }
 
 /// The connection that reads.
-pub(crate) struct Connected<'s>(MutexGuard<'s, Connection>);
+pub(crate) struct Connected<'s> {
+    connection: MutexGuard<'s, Connection>,
+    /// How many times it did; from the second on in a transaction.
+    reads: u64,
+}
+
+impl Connected<'_> {
+    /// The connection, for one more read.
+    fn for_read(&mut self) -> Answer<&Connection> {
+        self.reads += 1;
+        if self.reads == 2 {
+            self.connection.prepare_cached("BEGIN")?.execute([])?;
+        }
+        Ok(&self.connection)
+    }
+}
+
+impl Drop for Connected<'_> {
+    fn drop(&mut self) {
+        if !self.connection.is_autocommit() {
+            // It only read. If it does not end, the next BEGIN fails.
+            let _ = self.connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
+        }
+    }
+}
 
 impl Reader for Connected<'_> {
     fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Answer<bool> {
-        let mut statement = self.0.prepare_cached(GET)?;
+        let mut statement = self.for_read()?.prepare_cached(GET)?;
         let mut rows = statement.query(params![key])?;
         let Some(row) = rows.next()? else { return Ok(false) };
         see(row.get_ref(0)?.as_blob()?);
@@ -130,6 +156,34 @@ impl Reader for Connected<'_> {
     }
 
     fn scan(&mut self, key: &[u8], pairs: usize, see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
-        show(&mut self.0.prepare_cached(SCAN)?, params![key, pairs as i64], see)
+        show(&mut self.for_read()?.prepare_cached(SCAN)?, params![key, pairs as i64], see)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_keeps_one_transaction() {
+        let directory = tempfile::tempdir().unwrap();
+        let store =
+            Sqlite::open(&Settings::shared_out(directory.path(), 64 << 20, Durability::Process)).unwrap();
+        let read = |reader: &mut Connected<'_>| {
+            let mut found = Vec::new();
+            assert!(reader.get(b"key", |value| found = value.to_vec()).unwrap());
+            String::from_utf8(found).unwrap()
+        };
+        store.put(b"key", b"old").unwrap();
+        let mut reader = store.reader().unwrap();
+        assert_eq!(read(&mut reader), "old");
+        assert!(reader.connection.is_autocommit(), "one read needs no transaction");
+        assert_eq!(read(&mut reader), "old");
+        store.put(b"key", b"new").unwrap();
+        assert_eq!(read(&mut reader), "old", "it reads in one state");
+        reader.scan(b"", 1, |_, value| assert_eq!(value, b"old")).unwrap();
+        drop(reader);
+        let mut reader = store.reader().unwrap();
+        assert_eq!(read(&mut reader), "new");
     }
 }
