@@ -319,15 +319,22 @@ pub(crate) type SeeAnswer<'a, K> = &'a mut dyn FnMut(usize, Option<<K as Kind>::
 
 /// A subject with its type erased: whole loops, whose bodies have no virtual calls, and single operations for checks.
 /// So the code around the loops is compiled once for each kind of pairs, not for each of some two hundred subjects.
+/// Those with a body are not asked of every subject.
 pub(crate) trait Measured<K: Kind>: Send + Sync {
     /// Facts about the subject.
     fn facts(&self) -> Facts;
     /// [`Subject::reserve`], timed.
-    fn reserve_timed(&mut self, keys: usize) -> Option<Timed>;
+    fn reserve_timed(&mut self, _keys: usize) -> Option<Timed> {
+        None
+    }
     /// [`Subject::settle`], timed.
-    fn settle_timed(&mut self) -> Timed;
+    fn settle_timed(&mut self) -> Timed {
+        Timed::default()
+    }
     /// [`Subject::own_bytes`].
-    fn bytes(&self) -> u64;
+    fn bytes(&self) -> u64 {
+        0
+    }
     /// The process that has its memory, if that is another one.
     fn process(&self) -> Option<u32> {
         None
@@ -342,35 +349,53 @@ pub(crate) trait Measured<K: Kind>: Send + Sync {
     /// Looks a block's keys up, each independent of the others: the core may work on several at once.
     fn get_all(&self, block: &K::Block) -> Timed;
     /// Looks a block's keys up, one after the other: which key is next is not known before the last answer is there.
-    fn get_dependent(&self, block: &K::Block) -> Timed;
+    fn get_dependent(&self, _block: &K::Block) -> Timed {
+        Timed::default()
+    }
     /// Looks a block's keys up in batches of `size`, from 1 to [`SESSION_OPS`], where they are more than single gets.
-    fn get_batches(&self, block: &K::Block, size: usize) -> Timed;
+    fn get_batches(&self, _block: &K::Block, _size: usize) -> Timed {
+        Timed::default()
+    }
     /// Scans `count` pairs from each key of a block on. The sum depends on the order of the pairs.
     fn scan_all(&self, block: &K::Block, count: usize) -> Timed;
     /// Shows every pair. The sum depends on the order.
     fn iterate_all(&self) -> Timed;
     /// The same from the last to the first, where it can be.
-    fn iterate_back_all(&self) -> Timed;
+    fn iterate_back_all(&self) -> Timed {
+        Timed::default()
+    }
     /// Removes half of the pairs while all are iterated, where it can. The sum is over those that are removed, in any
     /// order.
-    fn erase_half(&mut self) -> Timed;
+    fn erase_half(&mut self) -> Timed {
+        Timed::default()
+    }
     /// Half reads, half writes, in turn: the block's keys, each written with the value that it has.
-    fn mixed(&self, block: &K::Block) -> Timed;
+    fn mixed(&self, _block: &K::Block) -> Timed {
+        Timed::default()
+    }
     /// Does operations one after the other.
-    fn operate(&mut self, work: &Operations<K>) -> Timed;
+    fn operate(&mut self, _work: &Operations<K>) -> Timed {
+        Timed::default()
+    }
     /// The same beside others; nothing where only one may write.
-    fn operate_shared(&self, work: &Operations<K>) -> Timed;
+    fn operate_shared(&self, _work: &Operations<K>) -> Timed {
+        Timed::default()
+    }
     /// As [`Measured::operate`], each timed by itself.
-    fn operate_timed(&mut self, work: &Operations<K>, each: &mut Stopwatch) -> Timed;
+    fn operate_timed(&mut self, _work: &Operations<K>, _each: &mut Stopwatch) -> Timed {
+        Timed::default()
+    }
 
     /// Maps a key to a value.
     fn insert_one(&mut self, key: K::Key<'_>, value: K::Value<'_>);
     /// The same, beside others; nothing where only one may write.
-    fn insert_shared(&self, key: K::Key<'_>, value: K::Value<'_>);
+    fn insert_shared(&self, _key: K::Key<'_>, _value: K::Value<'_>) {}
     /// Removes a key; true if it was there.
     fn remove_one(&mut self, key: K::Key<'_>) -> bool;
     /// The same, beside others; nothing where only one may write.
-    fn remove_shared(&self, key: K::Key<'_>) -> bool;
+    fn remove_shared(&self, _key: K::Key<'_>) -> bool {
+        false
+    }
     /// Shows the value of a key, if it has one.
     fn get_one(&self, key: K::Key<'_>, see: SeeValue<'_, K>);
     /// [`Subject::retain`].
@@ -382,7 +407,7 @@ pub(crate) trait Measured<K: Kind>: Send + Sync {
     /// Shows every pair.
     fn show_all(&self, see: SeePair<'_, K>);
     /// The same from the last to the first, where it can be.
-    fn show_all_back(&self, see: SeePair<'_, K>);
+    fn show_all_back(&self, _see: SeePair<'_, K>) {}
 }
 
 impl<K: Kind, S: Subject<K>> Measured<K> for S {

@@ -27,9 +27,7 @@
 )]
 
 use crate::data::{Block, Kind, U64};
-use crate::latency::Stopwatch;
 use crate::measure::{Facts, Measured, SeeAnswer, SeePair, SeeValue, Timed, Watch};
-use crate::workload::Operations;
 use forrest_base::lock;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -229,18 +227,6 @@ impl Measured<U64> for Spoken {
         }
     }
 
-    fn reserve_timed(&mut self, _: usize) -> Option<Timed> {
-        None
-    }
-
-    fn settle_timed(&mut self) -> Timed {
-        Timed::default()
-    }
-
-    fn bytes(&self) -> u64 {
-        0
-    }
-
     fn process(&self) -> Option<u32> {
         Some(self.child.id())
     }
@@ -273,46 +259,6 @@ impl Measured<U64> for Spoken {
                 .ok_or_else(|| io::Error::other("the reply \"done\" to iterate lacks the number of pairs"))?;
             Ok(Timed { ops: pairs, bytes: pairs.saturating_mul(16), ..timed })
         })
-    }
-
-    // What follows is not asked of it.
-
-    fn get_dependent(&self, _: &Pairs) -> Timed {
-        Timed::default()
-    }
-
-    fn get_batches(&self, _: &Pairs, _: usize) -> Timed {
-        Timed::default()
-    }
-
-    fn iterate_back_all(&self) -> Timed {
-        Timed::default()
-    }
-
-    fn erase_half(&mut self) -> Timed {
-        Timed::default()
-    }
-
-    fn mixed(&self, _: &Pairs) -> Timed {
-        Timed::default()
-    }
-
-    fn operate(&mut self, _: &Operations<U64>) -> Timed {
-        Timed::default()
-    }
-
-    fn operate_shared(&self, _: &Operations<U64>) -> Timed {
-        Timed::default()
-    }
-
-    fn operate_timed(&mut self, _: &Operations<U64>, _: &mut Stopwatch) -> Timed {
-        Timed::default()
-    }
-
-    fn insert_shared(&self, _: u64, _: u64) {}
-
-    fn remove_shared(&self, _: u64) -> bool {
-        false
     }
 
     // To be checked.
@@ -358,6 +304,4 @@ impl Measured<U64> for Spoken {
             lines.pairs(see)
         });
     }
-
-    fn show_all_back(&self, _: SeePair<'_, U64>) {}
 }
