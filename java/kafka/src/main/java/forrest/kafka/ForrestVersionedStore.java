@@ -57,6 +57,14 @@ public final class ForrestVersionedStore extends ExpiringStore implements Versio
     }
 
     @Override
+    void forget() {
+        super.forget();
+        due = 0;
+        dropFrom = null;
+        dropped = 0;
+    }
+
+    @Override
     void opened(Store opened) {
         expiry = opened.keyspace(EXPIRY);
     }

@@ -14,6 +14,12 @@ abstract class SegmentedStore extends ExpiringStore {
         super(name, kind, retention, interval);
     }
 
+    @Override
+    void forget() {
+        super.forget();
+        dropped = 0;
+    }
+
     /** Below this a timestamp is too old to be returned. */
     final long liveFrom() {
         return Math.max(0, streamTime - retention + 1);

@@ -3,6 +3,7 @@ package forrest.kafka;
 import forrest.Durability;
 import forrest.ForrestException;
 import forrest.Keyspace;
+import forrest.Reads;
 import forrest.Snapshot;
 import forrest.Store;
 import forrest.WriteBatch;
@@ -68,13 +69,11 @@ abstract class StateStoreBase implements StateStore {
     private static final byte[] CLOSED = bytes("closed");
     private static final byte[] POSITION = bytes("position");
     private static final byte[] TIME = bytes("time");
+    private static final byte[] OFFSETS = bytes("offset/");
     /** A restore writes a batch when it has this many bytes. */
     private static final int RESTORE_BYTES = 4 << 20;
     /** Internal setting of Kafka Streams: whether changelogs carry positions. */
     private static final String CONSISTENCY = "__iq.consistency.offset.vector.enabled__";
-
-    /** Guards the position and what is changed with it. */
-    final Object lock;
 
     /** The highest timestamp that was seen, or -1. Written under {@link #lock}. */
     volatile long streamTime = -1;
@@ -84,7 +83,11 @@ abstract class StateStoreBase implements StateStore {
 
     private final String name;
     private final String kind;
-    private final Position position = Position.emptyPosition();
+    private Position position = Position.emptyPosition();
+
+    /** Guards the position and what is changed with it. Kafka's queries lock the position, so it is that. */
+    Object lock = position;
+
     private File directory;
     private volatile Store store;
     private Keyspace meta;
@@ -94,8 +97,13 @@ abstract class StateStoreBase implements StateStore {
     StateStoreBase(String name, String kind) {
         this.name = Objects.requireNonNull(name, "name");
         this.kind = kind;
-        // Kafka's queries lock the position.
-        this.lock = position;
+    }
+
+    /** Forgets all that is known of records. The directory may have been deleted since the object knew them. */
+    void forget() {
+        streamTime = -1;
+        position = Position.emptyPosition();
+        lock = position;
     }
 
     /** Adds a record of the changelog to a batch. */
@@ -134,6 +142,7 @@ abstract class StateStoreBase implements StateStore {
     @Override
     public void init(StateStoreContext context, StateStore root) {
         this.context = context;
+        forget();
         this.isConsistent = isTrue(context.appConfigs().get(CONSISTENCY));
         directory = new File(new File(context.stateDir(), DIRECTORY), name);
         if (opensAt(directory)) {
@@ -219,6 +228,10 @@ abstract class StateStoreBase implements StateStore {
     public void commit(Map<TopicPartition, Long> offsets) {
         synchronized (lock) {
             WriteBatch batch = call(this::committed);
+            if (offsets.isEmpty()) {
+                // Kafka Streams gives up a corrupted changelog: the store is restored from its beginning.
+                batch.deleteRange(meta, OFFSETS, Reads.prefixEnd(OFFSETS));
+            }
             offsets.forEach((partition, offset) -> {
                 if (offset == null) {
                     batch.delete(meta, offsetKey(partition));

@@ -11,11 +11,14 @@ import forrest.Durability;
 import forrest.Store;
 import forrest.WriteBatch;
 import java.io.File;
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -39,6 +42,7 @@ import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.ValueTimestampHeaders;
+import org.apache.kafka.streams.state.WindowStore;
 import org.apache.kafka.streams.state.internals.SessionKeySchema;
 import org.apache.kafka.streams.state.internals.WindowKeySchema;
 import org.apache.kafka.test.InternalMockProcessorContext;
@@ -90,6 +94,49 @@ class StateStoreTest {
         again.close();
     }
 
+    /** Kafka Streams says so that the changelog is to be restored from its beginning. */
+    @Test
+    void aCommitOfNoOffsetsRemovesAll() {
+        TopicPartition other = new TopicPartition("changelog", 4);
+        KeyValueStore<Bytes, byte[]> store = open();
+        store.put(bytes("oak"), bytes("1").get());
+        store.commit(Map.of(CHANGELOG, 17L, other, 18L));
+        store.commit(Map.of());
+        assertNull(store.committedOffset(CHANGELOG));
+        assertNull(store.committedOffset(other));
+        store.commit(Map.of(CHANGELOG, 3L));
+        store.close();
+        KeyValueStore<Bytes, byte[]> again = open();
+        assertEquals(3, again.committedOffset(CHANGELOG));
+        again.close();
+    }
+
+    /** The same object is initialized again when a task is revived. The directory may have been deleted since. */
+    @Test
+    void aStoreThatIsInitializedAgainKnowsNothingOfBefore() throws IOException {
+        Duration hour = Duration.ofHours(1);
+        WindowStore<Bytes, byte[]> store = open(
+                ForrestStores.windowStore("store", hour, Duration.ofMinutes(1), false).get(), StreamsConfig.AT_LEAST_ONCE);
+        store.put(bytes("oak"), bytes("1").get(), 1_000_000_000);
+        store.getPosition().withComponent("input", 0, 9);
+        store.close();
+        StateStoreTest.delete(directory);
+        open(store, StreamsConfig.AT_LEAST_ONCE);
+        assertTrue(store.getPosition().isEmpty(), store.getPosition().toString());
+        store.put(bytes("oak"), bytes("1").get(), 1_000);
+        assertArrayEquals(bytes("1").get(), store.fetch(bytes("oak"), 1_000));
+        store.close();
+    }
+
+    static void delete(File directory) throws IOException {
+        try (var files = Files.walk(directory.toPath())) {
+            for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+                Files.delete(file);
+            }
+        }
+        Files.createDirectories(directory.toPath());
+    }
+
     @Test
     void aClosedStoreThrows() {
         KeyValueStore<Bytes, byte[]> store = open();
@@ -116,6 +163,10 @@ class StateStoreTest {
 
     /** Marks the store as a process that died while it had it open. */
     private void died() {
+        died(directory);
+    }
+
+    private static void died(File directory) {
         String path = new File(new File(directory, StateStoreBase.DIRECTORY), "store").getPath();
         try (Store store = Store.open(path)) {
             WriteBatch batch = new WriteBatch();

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import forrest.RangeIterator;
 import forrest.Reads;
 import java.io.File;
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
@@ -16,8 +17,12 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
@@ -141,6 +146,37 @@ class VersionedStoreTest {
         again.close();
         ProcessorStateException refused = assertThrows(ProcessorStateException.class, () -> open(100, 20));
         assertTrue(refused.getMessage().contains("segments of 10 ms"), refused.getMessage());
+    }
+
+    /** A record is older than the retention as of the changelog, not as of what a deleted directory had. */
+    @Test
+    void aRestoreAfterTheDirectoryWasDeletedKeepsTheNewest() throws IOException {
+        ForrestVersionedStore store = new ForrestVersionedStore("store", 1_000, 100);
+        List<ConsumerRecord<byte[], byte[]>> changelog = List.of(record("k", 100), record("j", 1_000_000));
+        for (int round = 0; round < 2; round++) {
+            var context = new InternalMockProcessorContext<>(directory, new StreamsConfig(StreamsTestUtils.getStreamsConfig()));
+            store.init(context, store);
+            context.restoreWithHeaders("store", changelog);
+            assertArrayEquals(value("k"), store.get(key("k")).value(), "round " + round);
+            assertArrayEquals(value("j"), store.get(key("j")).value(), "round " + round);
+            store.close();
+            StateStoreTest.delete(directory);
+        }
+    }
+
+    private static ConsumerRecord<byte[], byte[]> record(String key, long time) {
+        return new ConsumerRecord<>(
+                "changelog",
+                3,
+                time,
+                time,
+                TimestampType.CREATE_TIME,
+                -1,
+                -1,
+                value(key),
+                value(key),
+                new RecordHeaders(),
+                Optional.empty());
     }
 
     @Test
