@@ -28,6 +28,7 @@ import org.apache.kafka.streams.errors.TaskCorruptedException;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.processor.internals.ChangelogRecordDeserializationHelper;
+import org.apache.kafka.streams.processor.internals.GlobalProcessorContextImpl;
 import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
 import org.apache.kafka.streams.query.Position;
 import org.apache.kafka.streams.query.PositionBound;
@@ -53,7 +54,8 @@ import org.apache.kafka.streams.state.internals.StoreQueryUtils;
  * <p>Changes are applied in memory and written out in order. A commit writes offsets and position after them in the
  * same log. So whatever a crash takes, what is left has all records up to its offset, and Kafka Streams restores the
  * rest. Under exactly-once it may have more, which Kafka Streams does not allow; then opening fails with {@link
- * TaskCorruptedException}, and Kafka Streams restores the store from its changelog, as it does with RocksDB's.
+ * TaskCorruptedException}, and Kafka Streams restores the store from its changelog, as it does with RocksDB's. A global
+ * store, which has no task, fails with {@link ProcessorStateException}: only then is its directory deleted.
  */
 abstract class StateStoreBase implements StateStore {
     /** The directory of stores in that of a task. */
@@ -210,6 +212,12 @@ abstract class StateStoreBase implements StateStore {
         Object guarantee = context.appConfigs().get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG);
         boolean isExactlyOnce = StreamsConfig.EXACTLY_ONCE_V2.equals(guarantee);
         if (isExactlyOnce && Arrays.equals(meta.get(STATUS), OPEN)) {
+            if (context instanceof GlobalProcessorContextImpl) {
+                // It has no task that could be revived. At this exception Kafka Streams deletes the global directory.
+                throw new ProcessorStateException("global store " + name + " in " + context.stateDir()
+                        + " was not closed, so it may have more than was committed; Kafka Streams deletes the directory,"
+                        + " and restores the store at the next start");
+            }
             throw new TaskCorruptedException(Set.of(context.taskId()));
         }
         readPosition(meta.get(POSITION));

@@ -189,6 +189,31 @@ class StateStoreTest {
         open(ForrestStores.keyValueStore("store").get(), StreamsConfig.EXACTLY_ONCE_V2).close();
     }
 
+    /** It has no task to restore. Kafka Streams deletes the directory of global stores at the exception that it expects. */
+    @Test
+    void aGlobalStoreOfExactlyOnceStartsAgainAfterACrash() {
+        Properties settings = StreamsTestUtils.getStreamsConfig(Serdes.String(), Serdes.String());
+        settings.put(StreamsConfig.STATE_DIR_CONFIG, directory.getPath());
+        settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
+        File global = Path.of(directory.getPath(), settings.getProperty(StreamsConfig.APPLICATION_ID_CONFIG), "global")
+                .toFile();
+        assertTrue(global.mkdirs());
+        open(global, ForrestStores.timestampedKeyValueStore("store").get(), StreamsConfig.AT_LEAST_ONCE)
+                .close();
+        died(global);
+        StreamsBuilder builder = new StreamsBuilder();
+        builder.<String, String>globalTable("trees", Materialized.as(ForrestStores.timestampedKeyValueStore("store")));
+        ProcessorStateException refused = assertThrows(
+                ProcessorStateException.class, () -> new TopologyTestDriver(builder.build(), settings));
+        assertTrue(refused.getMessage().contains("global store store"), refused.getMessage());
+        assertFalse(new File(global, StateStoreBase.DIRECTORY).exists());
+        try (TopologyTestDriver driver = new TopologyTestDriver(builder.build(), settings)) {
+            var text = Serdes.String().serializer();
+            driver.createInputTopic("trees", text, text).pipeInput("oak", "Quercus");
+            assertEquals("Quercus", driver.getTimestampedKeyValueStore("store").get("oak").value());
+        }
+    }
+
     /** A process that dies with a store open, after a commit and changes that none has committed. */
     static final class Dying {
         private Dying() {}
