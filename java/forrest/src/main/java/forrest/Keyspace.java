@@ -4,8 +4,8 @@ import java.util.Objects;
 
 /** An ordered map of a store. Threads may share it. */
 public final class Keyspace extends Reads {
-    Keyspace(long view) {
-        super(view);
+    Keyspace(long view, Lifetime lifetime) {
+        super(view, lifetime);
     }
 
     /**

@@ -20,10 +20,14 @@ public final class RangeIterator implements Iterator<Entry>, AutoCloseable {
     private int pageBytes = PAGE_FIRST;
     /** The handle of what follows the page, 0 at the end. */
     private long rest;
+    /** Why the rest cannot be read. What the failed page had is lost, so nothing after it is returned. */
+    private RuntimeException failure;
+    private final Lifetime lifetime;
     private boolean isClosed;
 
-    RangeIterator(long view, byte[] from, byte[] to, int flags) {
-        turn(Native.range(view, from, to, flags, pageBytes));
+    RangeIterator(Reads reads, byte[] from, byte[] to, int flags) {
+        lifetime = reads.lifetime;
+        turn(Native.range(reads.view, from, to, flags, pageBytes));
     }
 
     private void turn(byte[] bytes) {
@@ -36,15 +40,26 @@ public final class RangeIterator implements Iterator<Entry>, AutoCloseable {
      * Whether a pair follows.
      *
      * @throws IllegalStateException if the iterator, the store or the snapshot is closed
-     * @throws ForrestException if it cannot be read
+     * @throws ForrestException if it cannot be read, and then at each call
      */
     @Override
     public boolean hasNext() {
         if (isClosed) {
             throw new IllegalStateException("the iterator is closed");
         }
+        if (lifetime.isOver()) {
+            throw new IllegalStateException("the store or snapshot is closed");
+        }
+        if (failure != null) {
+            throw failure;
+        }
         while (!page.hasRemaining() && rest != 0) {
-            turn(Native.page(rest, pageBytes));
+            try {
+                turn(Native.page(rest, pageBytes));
+            } catch (RuntimeException e) {
+                failure = e;
+                throw e;
+            }
         }
         return page.hasRemaining();
     }

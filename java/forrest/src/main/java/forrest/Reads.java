@@ -11,9 +11,12 @@ import java.util.Objects;
 public class Reads {
     /** The handle of the view. */
     final long view;
+    /** That of the store or snapshot. */
+    final Lifetime lifetime;
 
-    Reads(long view) {
+    Reads(long view, Lifetime lifetime) {
         this.view = view;
+        this.lifetime = lifetime;
     }
 
     /**
@@ -27,22 +30,22 @@ public class Reads {
 
     /** The pairs with {@code from <= key < to}, in order. Null is no bound. */
     public RangeIterator range(byte[] from, byte[] to) {
-        return new RangeIterator(view, from, to, 0);
+        return new RangeIterator(this, from, to, 0);
     }
 
     /** The pairs with {@code from <= key <= to}, in order. Null is no bound. */
     public RangeIterator rangeClosed(byte[] from, byte[] to) {
-        return new RangeIterator(view, from, to, Native.CLOSED);
+        return new RangeIterator(this, from, to, Native.CLOSED);
     }
 
     /** The pairs with {@code from <= key < to}, from the last to the first. Null is no bound. */
     public RangeIterator reverse(byte[] from, byte[] to) {
-        return new RangeIterator(view, from, to, Native.BACKWARD);
+        return new RangeIterator(this, from, to, Native.BACKWARD);
     }
 
     /** The pairs with {@code from <= key <= to}, from the last to the first. Null is no bound. */
     public RangeIterator reverseClosed(byte[] from, byte[] to) {
-        return new RangeIterator(view, from, to, Native.BACKWARD | Native.CLOSED);
+        return new RangeIterator(this, from, to, Native.BACKWARD | Native.CLOSED);
     }
 
     /** The pairs whose keys begin with {@code prefix}, in order. */

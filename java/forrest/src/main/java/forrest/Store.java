@@ -17,11 +17,12 @@ import java.util.Objects;
  */
 public final class Store implements AutoCloseable {
     private final long store;
+    private final Lifetime lifetime = new Lifetime(null);
     private final Keyspace keyspace;
 
     private Store(long store) {
         this.store = store;
-        this.keyspace = new Keyspace(Native.keyspace(store, null));
+        this.keyspace = new Keyspace(Native.keyspace(store, null), lifetime);
     }
 
     /**
@@ -48,12 +49,12 @@ public final class Store implements AutoCloseable {
 
     /** A keyspace, which is made if it is missing. Keep it: each call makes an object that lives as long as the store. */
     public Keyspace keyspace(String name) {
-        return new Keyspace(Native.keyspace(store, Objects.requireNonNull(name, "name")));
+        return new Keyspace(Native.keyspace(store, Objects.requireNonNull(name, "name")), lifetime);
     }
 
     /** The state of the store at this instant. */
     public Snapshot snapshot() {
-        return Snapshot.of(store);
+        return Snapshot.of(store, lifetime);
     }
 
     /** Applies a batch: all of it or nothing. What it survives is up to the store's {@link Durability}. */
@@ -90,6 +91,7 @@ public final class Store implements AutoCloseable {
     /** Closes the store. On disk, what was written is written out first. Calling it again does nothing. */
     @Override
     public void close() {
+        lifetime.end();
         Native.close(store);
     }
 
@@ -185,7 +187,14 @@ public final class Store implements AutoCloseable {
             int flags = (isCreated ? Native.CREATE : 0) | (isReadOnly ? Native.READ_ONLY : 0);
             Objects.requireNonNull(url, "url");
             Native.demand();
-            return new Store(Native.open(url, memoryBytes, workers, largeValues, durability, compression, flags));
+            long store = Native.open(url, memoryBytes, workers, largeValues, durability, compression, flags);
+            try {
+                return new Store(store);
+            } catch (RuntimeException | Error e) {
+                // Nobody else can close it, and the directory would stay locked.
+                Native.close(store);
+                throw e;
+            }
         }
     }
 }

@@ -7,8 +7,11 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -184,6 +187,85 @@ class StoreTest {
         open.close();
     }
 
+    /** Also where the iterator has pairs that it could return without the library. */
+    @Test
+    void anIteratorEndsWithItsStoreAndSnapshot() {
+        Store store = Store.open("memory:");
+        store.keyspace().put(bytes(1), bytes(1));
+        store.keyspace().put(bytes(2), bytes(2));
+        RangeIterator ofStore = store.keyspace().range(null, null);
+        RangeIterator ofOther = store.keyspace("other").range(null, null);
+        Snapshot snapshot = store.snapshot();
+        Snapshot second = store.snapshot();
+        RangeIterator ofSnapshot = snapshot.range(null, null);
+        RangeIterator ofSecond = second.keyspace("other").range(null, null);
+        snapshot.close();
+        assertThrows(IllegalStateException.class, ofSnapshot::next);
+        assertArrayEquals(bytes(1), ofStore.next().key());
+        assertFalse(ofSecond.hasNext());
+        store.close();
+        for (RangeIterator range : List.of(ofStore, ofOther, ofSecond)) {
+            assertThrows(IllegalStateException.class, range::hasNext);
+            assertThrows(IllegalStateException.class, range::next);
+            assertThrows(IllegalStateException.class, range::peekKey);
+            range.close();
+        }
+    }
+
+    /** Flips a bit in the value of a key that is in a table. Twice is not at all. */
+    private void flip(int key) throws IOException {
+        byte[] mark = ByteBuffer.allocate(12).putInt(key).putInt(~key).putInt(key).array();
+        try (var files = Files.list(directory.resolve("store"))) {
+            for (Path file : files.filter(path -> path.toString().endsWith(".table")).toList()) {
+                byte[] content = Files.readAllBytes(file);
+                for (int at = 0; at + mark.length <= content.length; at++) {
+                    if (Arrays.equals(content, at, at + mark.length, mark, 0, mark.length)) {
+                        // In place: an open store may have mapped the file.
+                        try (RandomAccessFile bytes = new RandomAccessFile(file.toFile(), "rw")) {
+                            bytes.seek(at + 500);
+                            bytes.write(content[at + 500] ^ 1);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /** The pairs of a page that could not be read are lost. Those after it would hide that. */
+    @Test
+    void aRangeThatCannotBeReadDoesNotGoOn() throws IOException {
+        int keys = 20_000;
+        byte[] value = new byte[1000];
+        try (Store store = new Store.Options().memoryBytes(8 << 20).open(url())) {
+            for (int i = 0; i < keys; i++) {
+                ByteBuffer.wrap(value).putInt(i).putInt(~i).putInt(i);
+                store.keyspace().put(bytes(i), value);
+            }
+        }
+        int damaged = 5_000;
+        flip(damaged);
+        try (Store store = Store.open(url());
+                RangeIterator range = store.keyspace().range(null, null)) {
+            int read = 0;
+            ForrestException first = null;
+            while (first == null) {
+                try {
+                    assertArrayEquals(bytes(read), range.next().key());
+                    read++;
+                } catch (ForrestException e) {
+                    first = e;
+                }
+            }
+            assertEquals(ForrestException.Kind.CORRUPT, first.kind());
+            assertTrue(read > 0 && read <= damaged, read + " pairs");
+            // Even where it could be read now.
+            flip(damaged);
+            assertThrows(ForrestException.class, range::hasNext);
+            assertThrows(ForrestException.class, range::next);
+            assertThrows(ForrestException.class, range::peekKey);
+        }
+    }
+
     @Test
     void keyspacesOfOtherStoresAndHandlesThatNeverWereAreRefused() {
         try (Store one = Store.open("memory:");
@@ -205,7 +287,9 @@ class StoreTest {
             assertThrows(IllegalArgumentException.class, () -> Native.put(view, bytes(1), bytes(1)));
             assertThrows(
                     IllegalArgumentException.class,
-                    () -> new WriteBatch().put(new Keyspace(view), bytes(1), bytes(1)).write(1, 9));
+                    () -> new WriteBatch()
+                            .put(new Keyspace(view, new Lifetime(null)), bytes(1), bytes(1))
+                            .write(1, 9));
         }
         byte[] malformed = {1, 0, 0, 0, 0, 9, 0, 0, 0, 9, 1};
         try (Store store = Store.open("memory:")) {
