@@ -3,15 +3,18 @@ package forrest.kafka;
 import forrest.Durability;
 import forrest.ForrestException;
 import forrest.Store;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Set;
+import org.apache.kafka.common.config.ConfigException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One budget of memory for all state stores of a process. Each open store has the same part of it. When one opens or
- * closes, the parts of the others change.
+ * One budget of memory for all state stores of a process. Each open store gets the same part of it. When one opens or
+ * closes, the parts of the others change. What a store makes of a greater part is limited: its cache grows to four times
+ * what it was opened with, so one that was opened beside many others does not take all that they leave.
  *
  * <p>The setting {@code forrest.memory.bytes} of a Kafka Streams application gives the budget; if several applications in
  * one process give one, the largest. Default: 512 MiB. A store has at least 4 MiB.
@@ -31,29 +34,61 @@ final class MemoryBudget {
 
     private MemoryBudget() {}
 
-    /** Opens a store in its part of the budget. */
+    /**
+     * Opens a store in its part of the budget.
+     *
+     * @throws ConfigException with name and value of a setting that is not one
+     */
     static synchronized Store open(Map<String, Object> settings, String directory) {
-        Object bytes = settings.get(SETTING);
-        if (bytes != null) {
-            given = Math.max(given, Long.parseLong(bytes.toString().trim()));
-        }
-        Object workers = settings.get(WORKERS);
-        Object compression = settings.get(COMPRESSION);
+        given = Math.max(given, number(settings, SETTING, 1, Long.MAX_VALUE, 0));
         Store.Options options = new Store.Options()
                 .memoryBytes(share(STORES.size() + 1))
-                .workers(workers == null ? 1 : Integer.parseInt(workers.toString().trim()))
+                .workers((int) number(settings, WORKERS, 1, Integer.MAX_VALUE, 1))
                 .durability(Durability.MEMORY);
-        Object largeValues = settings.get(LARGE_VALUES);
-        if (largeValues != null) {
-            options.largeValues(Long.parseLong(largeValues.toString().trim()));
+        long largeValues = number(settings, LARGE_VALUES, 0, Long.MAX_VALUE, -1);
+        if (largeValues >= 0) {
+            options.largeValues(largeValues);
         }
+        Object compression = settings.get(COMPRESSION);
         if (compression != null) {
-            options.compression(compression.toString());
+            options.compression(compression.toString().trim());
         }
-        Store store = options.open(directory);
+        Store store;
+        try {
+            store = options.open(directory);
+        } catch (IllegalArgumentException e) {
+            // The library has limits of its own. Its message says which one, and of what.
+            Map<String, Object> ours = new LinkedHashMap<>();
+            for (String name : new String[] {SETTING, WORKERS, LARGE_VALUES, COMPRESSION}) {
+                if (settings.get(name) != null) {
+                    ours.put(name, settings.get(name));
+                }
+            }
+            ConfigException refused = new ConfigException("of the settings " + ours + " one is refused: " + e.getMessage());
+            refused.initCause(e);
+            throw refused;
+        }
         STORES.add(store);
         divide(store);
         return store;
+    }
+
+    /** A setting that is a number from {@code least} to {@code most}; {@code none} if it is not there. */
+    private static long number(Map<String, Object> settings, String name, long least, long most, long none) {
+        Object value = settings.get(name);
+        if (value == null) {
+            return none;
+        }
+        try {
+            long number = Long.parseLong(value.toString().trim());
+            if (least <= number && number <= most) {
+                return number;
+            }
+        } catch (NumberFormatException e) {
+            // It is refused below, as one that is out of bounds.
+        }
+        String upTo = most == Long.MAX_VALUE ? "" : " to " + most;
+        throw new ConfigException(name, value, "it must be a whole number from " + least + upTo);
     }
 
     /** Closes a store. The others get its part. */

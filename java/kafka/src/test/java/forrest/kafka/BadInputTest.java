@@ -24,6 +24,7 @@ import java.util.Random;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.ProcessorStateException;
@@ -95,6 +96,26 @@ class BadInputTest {
             assertTrue(refused.getMessage().contains("changelog-3 at offset 17"), refused.getMessage());
             store.close();
         }
+    }
+
+    @Test
+    void settingsThatAreNoneAreNamed() {
+        Map<String, List<String>> settings = Map.of(
+                MemoryBudget.SETTING, List.of("512 MiB", "0", "-1", "1e9"),
+                MemoryBudget.WORKERS, List.of("two", "0", "3000000000"),
+                MemoryBudget.LARGE_VALUES, List.of("4K", "-1", "63"),
+                MemoryBudget.COMPRESSION, List.of("zip", ""));
+        settings.forEach((name, values) -> values.forEach(value -> {
+            var given = StreamsTestUtils.getStreamsConfig();
+            given.put(name, value);
+            var context = new InternalMockProcessorContext<>(directory, new StreamsConfig(given));
+            ConfigException refused = assertThrows(
+                    ConfigException.class,
+                    () -> open(context, ForrestStores.keyValueStore("store").get()));
+            assertTrue(refused.getMessage().contains(name), refused.getMessage());
+            assertTrue(refused.getMessage().contains(value), refused.getMessage());
+        }));
+        open().close();
     }
 
     private Path storeDirectory() {
