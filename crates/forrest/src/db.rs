@@ -653,6 +653,16 @@ impl Db {
         }
     }
 
+    /// The key that opens the store; `None` if it is not encrypted.
+    pub(crate) fn encryption_key(&self) -> Option<forrest_engine::EncryptionKey> {
+        match &self.store {
+            #[cfg(feature = "disk")]
+            engine::Store::Disk(store) => store.encryption_key(),
+            #[cfg(any(feature = "memory", feature = "llds"))]
+            _ => None,
+        }
+    }
+
     /// Adds a random data key to an encrypted store on disk. Files that are made from now on are encrypted with it.
     /// Older ones keep their key until they are written again: logs and tables when tables are made and merged, which
     /// for a table that nothing changes may be never. Data keys of which no file is left are dropped. Durable when it
@@ -840,6 +850,27 @@ impl Builder {
             options.durability = Some(level.min(home.durability_max()));
         }
         engine::open(&home, &options).and_then(|store| Db::new(store, &options, self.sizes))
+    }
+
+    /// The key that an open store has at this moment; none if that is not encrypted. So code that is given a `Db`, and
+    /// no key, can open its [checkpoints](Db::checkpoint). A checkpoint that was made before
+    /// [`rotate_key`](Db::rotate_key) needs the key of that time.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("copy");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::Db;
+    ///
+    /// let db = Db::open("memory:")?;
+    /// db.set("pine", "1")?;
+    /// db.checkpoint(path)?;
+    /// assert!(Db::builder().encryption_key_of(&db).open_read_only(path)?.contains("pine")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn encryption_key_of(mut self, db: &Db) -> Builder {
+        self.options.encryption_key = db.encryption_key();
+        self
     }
 
     /// Opens the store for reading only; see [`Db::open_read_only`]. Options for changes have no effect.

@@ -96,6 +96,11 @@ impl Store {
         unfinished.finish()
     }
 
+    /// The key that opens the store now; `None` if it is not encrypted.
+    pub fn encryption_key(&self) -> Option<forrest_engine::EncryptionKey> {
+        self.0.disk().user_key()
+    }
+
     /// Adds a backup of the store, as it is at one moment of this call, to the directory of backups at `path`, which is
     /// made if it is missing. `see` is called now and then, and may end it.
     ///

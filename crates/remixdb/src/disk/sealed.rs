@@ -172,8 +172,13 @@ impl Sealed {
     /// A directory of backups of this one, encrypted with a key of its own, or else with the user's key of this one. A
     /// new one gets a data key of its own.
     pub(crate) fn for_backups(&self, inner: impl Into<Bare>, key: Option<&EncryptionKey>) -> Result<Sealed> {
-        let own = self.keys.as_ref().map(Keys::user);
+        let own = self.user_key();
         Sealed::with(inner, key.or(own.as_ref()), false, true)
+    }
+
+    /// The user's key; `None` if the disk is not encrypted.
+    pub(crate) fn user_key(&self) -> Option<EncryptionKey> {
+        self.keys.as_ref().map(Keys::user)
     }
 
     /// The directory of the file system that has the files.
