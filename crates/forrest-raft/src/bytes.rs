@@ -1,4 +1,5 @@
-//! [`Bytes`]: stored or sent bytes, read from the front. What is missing or too much is `Corrupt`.
+//! [`Bytes`]: stored or sent bytes, read from the front. What is missing or too much is `Corrupt`. And how parts of
+//! them are written.
 
 use forrest::{Error, ErrorKind, Result};
 
@@ -43,6 +44,18 @@ impl<'b> Bytes<'b> {
     pub(crate) fn end(&self) -> Result<()> {
         if self.0.is_empty() { Ok(()) } else { Err(corrupt(format!("{} bytes too many", self.0.len()))) }
     }
+}
+
+/// Writes the length (4) of a part.
+pub(crate) fn put_length(bytes: &mut Vec<u8>, part: &[u8]) {
+    let length = u32::try_from(part.len()).expect("keys, values and commands are shorter than 4 GiB");
+    bytes.extend_from_slice(&length.to_be_bytes());
+}
+
+/// Writes a length (4), and as many bytes.
+pub(crate) fn put_part(bytes: &mut Vec<u8>, part: &[u8]) {
+    put_length(bytes, part);
+    bytes.extend_from_slice(part);
 }
 
 #[cold]

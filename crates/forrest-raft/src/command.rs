@@ -5,12 +5,19 @@
 //! (1) and its parts, each a length (4) and bytes: set (1) key, value; delete (2) key; delete range (3) start, a flag
 //! for an end, end; compare-and-swap (4) key, a flag for the expected value, that, a flag for the new one, that.
 
-use crate::bytes::{Bytes, corrupt};
+use crate::bytes::{self, Bytes, corrupt};
 use forrest::{Error, MAX_KEY_BYTES, Op, Result, Value, WriteBatch};
 use std::fmt;
 
-/// The most bytes of a command: 16 MiB.
+/// The most bytes of a command, to which its session does not count: 16 MiB.
 pub const MAX_COMMAND_BYTES: usize = 16 << 20;
+/// The most operations of a command: a million. So a batch of the store has room for a command beside what else it has.
+pub const MAX_COMMAND_OPS: usize = 1_000_000;
+
+/// Bytes of a session: client and serial number.
+const SESSION_BYTES: usize = 16;
+/// The serial number that ends a session.
+pub(crate) const END: u64 = u64::MAX;
 
 const SET: u8 = 1;
 const DELETE: u8 = 2;
@@ -52,8 +59,30 @@ impl Command {
     /// sends one only after it has the response to the one before. Then it may repeat a command whose response was
     /// lost: it is applied once, and each repetition gets the first response. A group keeps a record for each client
     /// until [`end_session`](Command::end_session).
-    pub fn with_session(&self, client: u64, serial: u64) -> Command {
-        let mut bytes = Vec::with_capacity(17 + self.as_bytes().len());
+    ///
+    /// # Errors
+    /// `InvalidArgument` for the serial number `u64::MAX`, which ends a session.
+    ///
+    /// ```
+    /// use forrest::Op;
+    /// use forrest_raft::Command;
+    ///
+    /// let command = Command::one(Op::Set { key: "oak", value: "Quercus" })?.with_session(7, 1)?;
+    /// assert_eq!(command.session(), Some((7, 1)));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn with_session(&self, client: u64, serial: u64) -> Result<Command> {
+        if serial == END {
+            return Err(Error::invalid(format!(
+                "a change of client {client} with the serial number {END}: it ends a session"
+            )));
+        }
+        Ok(self.of_session(client, serial))
+    }
+
+    /// The same for a serial number that may end the session.
+    pub(crate) fn of_session(&self, client: u64, serial: u64) -> Command {
+        let mut bytes = Vec::with_capacity(1 + SESSION_BYTES + self.as_bytes().len());
         bytes.push(1);
         bytes.extend_from_slice(&client.to_be_bytes());
         bytes.extend_from_slice(&serial.to_be_bytes());
@@ -64,17 +93,16 @@ impl Command {
     /// A command that makes a group forget a client. A command of this client after it counts as its first.
     pub fn end_session(client: u64) -> Command {
         let command = Command { value: Value::from(&[0][..]), start: 0 };
-        command.with_session(client, u64::MAX)
+        command.of_session(client, END)
     }
 
     /// The command that has these bytes, for a transport.
     ///
     /// # Errors
-    /// `Corrupt` if they are not those of a command, `Limit` if a key or the whole is too long.
+    /// `Corrupt` if they are not those of a command, `Limit` if a key or the whole is too long or has too many
+    /// operations, `InvalidArgument` if it ends a session and has operations.
     pub fn from_bytes(bytes: &[u8]) -> Result<Command> {
-        if bytes.len() > MAX_COMMAND_BYTES {
-            return Err(Error::limit("command", "bytes", bytes.len(), MAX_COMMAND_BYTES));
-        }
+        check_length(bytes)?;
         let command = Command { value: Value::from(bytes), start: 0 };
         command.check()?;
         Ok(command)
@@ -121,15 +149,21 @@ impl Command {
     /// Whether it can be applied, which depends on its bytes alone: all nodes agree.
     pub(crate) fn check(&self) -> Result<()> {
         let bytes = self.as_bytes();
-        if bytes.len() > MAX_COMMAND_BYTES {
-            return Err(Error::limit("command", "bytes", bytes.len(), MAX_COMMAND_BYTES));
-        }
-        match bytes.first() {
-            Some(0) => {}
-            Some(1) if self.session().is_some() => {}
+        check_length(bytes)?;
+        match (bytes.first(), self.session()) {
+            (Some(0), _) => {}
+            (Some(1), Some((_, END))) if !self.op_bytes().is_empty() => {
+                return Err(Error::invalid("a command that ends a session has operations"));
+            }
+            (Some(1), Some(_)) => {}
             _ => return Err(corrupt("a command has no flag for a session, or none of its session")),
         }
-        self.ops().enumerate().try_for_each(|(at, op)| check_op(&op?).map_err(|error| error.at_op(at)))
+        let mut count = 0;
+        for op in self.ops() {
+            check_op(&op?).map_err(|error| error.at_op(count))?;
+            count += 1;
+        }
+        check_count(count)
     }
 
     /// Whether it compares, and so may fail as a whole.
@@ -138,20 +172,20 @@ impl Command {
     }
 
     fn encode<'o>(ops: impl Iterator<Item = Op<&'o [u8]>>) -> Result<Command> {
-        let mut bytes = vec![0];
-        for (at, op) in ops.enumerate() {
-            check_op(&op).and_then(|()| put_op(&mut bytes, op)).map_err(|error| error.at_op(at))?;
+        let (mut bytes, mut count) = (vec![0], 0);
+        for op in ops {
+            check_op(&op).and_then(|()| put_op(&mut bytes, op)).map_err(|error| error.at_op(count))?;
+            count += 1;
         }
-        if bytes.len() > MAX_COMMAND_BYTES {
-            return Err(Error::limit("command", "bytes", bytes.len(), MAX_COMMAND_BYTES));
-        }
+        check_count(count)?;
+        check_length(&bytes)?;
         Ok(Command { value: bytes.into(), start: 0 })
     }
 }
 
 /// # Errors
 /// `Unsupported` for operations of other kinds, and on other keyspaces than the default one; `Limit` for a key that is
-/// too long, and for more than [`MAX_COMMAND_BYTES`].
+/// too long, and for more than [`MAX_COMMAND_BYTES`] or [`MAX_COMMAND_OPS`].
 impl TryFrom<&WriteBatch> for Command {
     type Error = Error;
 
@@ -161,6 +195,22 @@ impl TryFrom<&WriteBatch> for Command {
         }
         Command::encode(batch.ops().map(|(_, op)| op))
     }
+}
+
+fn check_length(bytes: &[u8]) -> Result<()> {
+    let session = if bytes.first() == Some(&1) { SESSION_BYTES } else { 0 };
+    let length = bytes.len().saturating_sub(session);
+    if length <= MAX_COMMAND_BYTES {
+        return Ok(());
+    }
+    Err(Error::limit("command", "bytes", length, MAX_COMMAND_BYTES))
+}
+
+fn check_count(ops: usize) -> Result<()> {
+    if ops <= MAX_COMMAND_OPS {
+        return Ok(());
+    }
+    Err(Error::limit("command", "operations", ops, MAX_COMMAND_OPS))
 }
 
 fn check_op(op: &Op<&[u8]>) -> Result<()> {
@@ -180,10 +230,10 @@ fn check_op(op: &Op<&[u8]>) -> Result<()> {
 }
 
 fn put_part(bytes: &mut Vec<u8>, part: &[u8]) -> Result<()> {
-    let length = u32::try_from(part.len())
-        .map_err(|_| Error::limit("part of a command", "bytes", part.len(), MAX_COMMAND_BYTES))?;
-    bytes.extend_from_slice(&length.to_be_bytes());
-    bytes.extend_from_slice(part);
+    if part.len() > MAX_COMMAND_BYTES {
+        return Err(Error::limit("part of a command", "bytes", part.len(), MAX_COMMAND_BYTES));
+    }
+    bytes::put_part(bytes, part);
     Ok(())
 }
 

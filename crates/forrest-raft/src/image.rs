@@ -13,7 +13,7 @@
 //! The receiver writes the pairs as tables of a new keyspace while they arrive, and the installation of the image only
 //! changes which keyspace counts. So neither side needs memory for more than a chunk and a pair.
 
-use crate::bytes::{Bytes, corrupt};
+use crate::bytes::{Bytes, corrupt, put_length, put_part};
 use crate::checkpoint::Checkpoint;
 use crate::format::{self, Field};
 use crate::group::{Group, applied};
@@ -212,16 +212,6 @@ impl fmt::Debug for Chunks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Chunks").field("sent", &self.count).finish_non_exhaustive()
     }
-}
-
-fn put_length(bytes: &mut Vec<u8>, part: &[u8]) {
-    let length = u32::try_from(part.len()).expect("keys and values are shorter than 4 GiB");
-    bytes.extend_from_slice(&length.to_be_bytes());
-}
-
-fn put_part(bytes: &mut Vec<u8>, part: &[u8]) {
-    put_length(bytes, part);
-    bytes.extend_from_slice(part);
 }
 
 fn put_session(bytes: &mut Vec<u8>, session: &Entry) -> Result<()> {

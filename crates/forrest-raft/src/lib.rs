@@ -67,7 +67,7 @@ mod store;
 mod tests;
 mod types;
 
-pub use command::{Command, MAX_COMMAND_BYTES, Response};
+pub use command::{Command, MAX_COMMAND_BYTES, MAX_COMMAND_OPS, Response};
 pub use image::{Chunks, Image, Moment, Receiver};
 pub use log::{Log, Reader as LogReader};
 pub use state::{Builder, Reader, State};

@@ -28,8 +28,9 @@ use std::sync::Arc;
 
 /// Bytes of entries after which a limited read stops.
 const LIMIT_BYTES: usize = 1 << 20;
-/// Bytes of entries that are gathered for one write.
+/// Bytes of entries, and their number, that are gathered for one write.
 const APPEND_BYTES: usize = 4 * MAX_COMMAND_BYTES;
+const APPEND_OPS: usize = 100_000;
 
 /// The log and the vote of a group, for openraft.
 pub struct Log {
@@ -77,7 +78,7 @@ impl Log {
             let key = format::entry_key(id, index);
             batch.on(&self.reader.group.shared.log).set(key, &bytes);
             last = Some(index);
-            if batch.bytes() >= APPEND_BYTES {
+            if batch.bytes() >= APPEND_BYTES || batch.len() >= APPEND_OPS {
                 self.write(&batch, format_args!("appending entries up to {index}"))?;
                 self.last = last;
                 batch.clear();

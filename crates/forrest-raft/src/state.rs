@@ -7,7 +7,7 @@
 
 use crate::bytes::corrupt;
 use crate::checkpoint::Checkpoint;
-use crate::command::{Command, Response};
+use crate::command::{self, Command, Response};
 use crate::format::{self, Field};
 use crate::group::{Group, applied, failed};
 use crate::image::{Image, Kind, Moment, Receiver, Staged, membership};
@@ -22,7 +22,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// Operations, and bytes, that are gathered before they are written.
+/// Operations, and bytes, that are gathered before they are written. A change of a session is an operation.
 const RUN_OPS: usize = 1000;
 const RUN_BYTES: usize = 1 << 20;
 
@@ -127,7 +127,8 @@ impl State {
         }
         run.applied = Some(entry.log_id);
         run.responses.extend(responder.map(|responder| (responder, response)));
-        if run.batch.len() >= RUN_OPS || run.batch.bytes() >= RUN_BYTES { self.write(run) } else { Ok(()) }
+        let ops = run.batch.len() + run.sessions.len();
+        if ops >= RUN_OPS || run.batch.bytes() >= RUN_BYTES { self.write(run) } else { Ok(()) }
     }
 
     /// Applies a command, unless its session has it already.
@@ -136,7 +137,7 @@ impl State {
             return Ok(Response::Refused(error.to_string()));
         }
         let Some((client, serial)) = command.session() else { return self.change(command, id, run, None) };
-        if serial == u64::MAX {
+        if serial == command::END {
             run.sessions.insert(client, None);
             return Ok(Response::Applied);
         }

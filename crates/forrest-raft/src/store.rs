@@ -36,7 +36,8 @@ impl Store {
     /// A thread syncs for all groups. Futures wait for it, and no thread of the runtime does.
     ///
     /// What an installation of a snapshot has left in a crash is removed. Keep batches of the `Db` at their default
-    /// limits or above: a command of up to [`MAX_COMMAND_BYTES`](crate::MAX_COMMAND_BYTES) is one batch.
+    /// limits or above: a command of up to [`MAX_COMMAND_BYTES`](crate::MAX_COMMAND_BYTES) and
+    /// [`MAX_COMMAND_OPS`](crate::MAX_COMMAND_OPS) is one batch.
     ///
     /// # Errors
     /// `Unsupported` for a home without snapshots (the kernel), and for a store of another version of this format;

@@ -104,7 +104,10 @@ impl Part {
     async fn write(&self, command: Command, headers: &HeaderMap, path: &str) -> Answer {
         let number = |name: &str| headers.get(name)?.to_str().ok()?.parse().ok();
         let command = match (number("x-client"), number("x-serial")) {
-            (Some(client), Some(serial)) => command.with_session(client, serial),
+            (Some(client), Some(serial)) => {
+                let command = command.with_session(client, serial);
+                command.map_err(|error| failed(StatusCode::BAD_REQUEST, error))?
+            }
             _ => command,
         };
         let written = self.raft.client_write(command).await;

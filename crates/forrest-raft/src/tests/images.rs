@@ -18,10 +18,10 @@ const CHECKSUM: usize = 8;
 fn image() -> Vec<u8> {
     let store = memory();
     let (_log, mut state) = store.group(1).expect("a group");
-    let mismatch = swap("a", Some("2"), None).with_session(6, 1);
+    let mismatch = swap("a", Some("2"), None).of_session(6, 1);
     let entries = [
         made(1, 1),
-        entry(2, &set("a", "1").with_session(5, 3)),
+        entry(2, &set("a", "1").of_session(5, 3)),
         entry(3, &mismatch),
         entry(4, &set("bc", "")),
         entry(5, &set("", "the empty key")),
@@ -42,7 +42,7 @@ fn memory() -> Store {
 /// A group that has a state of its own.
 fn target(store: &Store) -> (Log, State) {
     let (log, mut state) = store.group(2).expect("a group");
-    block(apply(&mut state, [entry(1, &set("old", "1").with_session(5, 1)), made(2, 1)]));
+    block(apply(&mut state, [entry(1, &set("old", "1").of_session(5, 1)), made(2, 1)]));
     (log, state)
 }
 
@@ -154,7 +154,7 @@ pub(super) fn forgeries(seeds: u64) {
                     let Some(next) = next.and_then(|next| next.checked_add(client)) else { continue };
                     block(apply(
                         &mut state,
-                        [entry(next, &set("next", "1").with_session(client, u64::MAX - 1))],
+                        [entry(next, &set("next", "1").of_session(client, u64::MAX - 1))],
                     ));
                 }
             }
@@ -175,7 +175,7 @@ fn forged_images_do_no_harm() {
 pub(super) fn forged_commands(seeds: u64) {
     let mut batch = forrest::WriteBatch::new();
     batch.set("a", "1").delete("b").delete_range("c".."d").compare_and_swap("e", None, Some(b"2"));
-    let genuine = Command::try_from(&batch).expect("it fits").with_session(3, 4);
+    let genuine = Command::try_from(&batch).expect("it fits").of_session(3, 4);
     let stores = [memory(), memory()];
     let mut states = stores.each_ref().map(|store| store.group(1).expect("a group"));
     let (mut taken, mut index) = (0, 0);

@@ -84,8 +84,8 @@ async fn a_malformed_command_is_refused() {
 async fn a_session_applies_a_command_once() {
     let store = memory();
     let (_log, mut state) = store.group(1).expect("a group");
-    let first = swap("a", None, Some("1")).with_session(9, 1);
-    let second = set("a", "2").with_session(9, 2);
+    let first = swap("a", None, Some("1")).of_session(9, 1);
+    let second = set("a", "2").of_session(9, 2);
     apply(&mut state, [entry(1, &first), entry(2, &first), entry(3, &second), entry(4, &second)]).await;
     // A late repetition of the first changes nothing.
     apply(&mut state, [entry(5, &set("b", "1")), entry(6, &first), entry(7, &second)]).await;

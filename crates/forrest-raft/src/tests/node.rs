@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 /// A group as it is seen.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Seen {
     vote: Option<Vote>,
     purged: Option<LogId>,
@@ -108,9 +108,9 @@ pub(super) fn made(index: u64, term: u64) -> Entry {
             let membership = Membership::new(vec![[1, 2].into()], nodes).expect("it is valid");
             Entry { log_id: id(index), payload: Payload::Membership(membership) }
         }
-        2 => entry(index, &swap("x", None, Some("1")).with_session(5, index)),
+        2 => entry(index, &swap("x", None, Some("1")).of_session(5, index)),
         3 => entry(index, &swap("x", Some("1"), None)),
-        _ => entry(index, &set(&format!("{index:03}"), &"v".repeat(300)).with_session(6, index)),
+        _ => entry(index, &set(&format!("{index:03}"), &"v".repeat(300)).of_session(6, index)),
     };
     made.log_id.leader_id.term = term;
     made
@@ -407,8 +407,8 @@ pub(super) fn go_on(node: &mut Node, io: u64) {
             let more = [made(next, 9), made(next + 1, 9)];
             RaftLogStorageExt::<Types>::blocking_append(log, more).await.expect("entries");
         }
-        let set: Command = set("y", &io.to_string()).with_session(8, 1);
-        let again = swap("y", Some(&io.to_string()), None).with_session(8, 1);
+        let set: Command = set("y", &io.to_string()).of_session(8, 1);
+        let again = swap("y", Some(&io.to_string()), None).of_session(8, 1);
         apply(state, [entry(next, &set), entry(next + 1, &again)]).await;
         let value = state.reader().moment().expect("the data").get("y").expect("it can be read");
         assert_eq!(value.as_deref(), Some(io.to_string().as_bytes()));

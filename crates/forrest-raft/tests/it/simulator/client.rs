@@ -117,7 +117,7 @@ impl Client {
 
     /// Sends a command with a session until there is a response.
     async fn repeat(&mut self, command: Command) -> Response {
-        let command = command.with_session(self.id, self.serial);
+        let command = command.with_session(self.id, self.serial).expect("it ends no session");
         loop {
             if let Some(node) = self.leader()
                 && let Some(response) = write(&node, self.group, command.clone()).await
