@@ -1,6 +1,6 @@
 //! [`Group`]: a group that is open. `Shared`: what all groups of a store have in common. And their errors.
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{self, Checkpoint};
 use crate::format::{self, Field};
 use crate::types::LogId;
 use forrest::asynchronous::Syncer;
@@ -24,7 +24,7 @@ pub(crate) struct Shared {
     pub(crate) checkpoints: Option<PathBuf>,
     /// The groups that are open.
     pub(crate) open: Mutex<BTreeSet<u64>>,
-    /// For what needs no order among its own changes.
+    /// For what a sync follows, or needs none: it may wait in memory until the next write that does not.
     pub(crate) relaxed: WriteOptions,
     /// For what is to survive the death of the process.
     pub(crate) ordinary: WriteOptions,
@@ -69,11 +69,6 @@ impl Shared {
             Some(syncer) => syncer.synced().await,
             None => self.db.sync(),
         }
-    }
-
-    /// The thread that syncs; `None` if each caller does.
-    pub(crate) fn syncer(&self) -> Option<&Syncer> {
-        self.syncer.as_ref()
     }
 
     /// Whether long work should leave the threads of the runtime.
@@ -139,12 +134,17 @@ impl Group {
         // From here on, dropping it gives the id back.
         let (generation, checkpoint) = Default::default();
         let group = Group { shared: Arc::clone(shared), id, generation, checkpoint };
-        let (current, _) = applied(&shared.meta, id)?;
+        let (current, last) = applied(&shared.meta, id)?;
         shared.db.keyspace(&format::data_name(id, current))?;
         // ORDERING: nobody else has it yet.
         group.generation.store(current, Relaxed);
         if let Some(directory) = shared.checkpoints_of(id) {
-            *group.checkpoint() = Checkpoint::newest(&directory)?;
+            // Without an entry applied it has none: what is there is of a group that was removed.
+            let checkpoint = match last {
+                Some(_) => Checkpoint::newest(&directory),
+                None => checkpoint::remove_all(&directory).map(|()| None),
+            };
+            *group.checkpoint() = checkpoint?;
         }
         Ok(Arc::new(group))
     }
@@ -157,6 +157,13 @@ impl Group {
 
     pub(crate) fn checkpoint(&self) -> MutexGuard<'_, Option<Arc<Checkpoint>>> {
         self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest checkpoint, unless it was given up.
+    pub(crate) fn newest_checkpoint(&self) -> Option<Arc<Checkpoint>> {
+        let mut checkpoint = self.checkpoint();
+        *checkpoint = checkpoint.take().filter(|checkpoint| !checkpoint.is_old());
+        checkpoint.clone()
     }
 }
 

@@ -14,7 +14,7 @@
 //! changes which keyspace counts. So neither side needs memory for more than a chunk and a pair.
 
 use crate::bytes::{Bytes, corrupt, put_length, put_part};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Open;
 use crate::format::{self, Field};
 use crate::group::{Group, applied};
 use crate::types::{LogId, Meta, StoredMembership};
@@ -47,11 +47,11 @@ pub struct Moment {
     generation: u64,
     /// Kept while it is read.
     _snapshot: Snapshot,
-    _checkpoint: Option<Arc<Checkpoint>>,
+    checkpoint: Option<Arc<Open>>,
 }
 
 impl Moment {
-    pub(crate) fn of(db: &Db, group: u64, checkpoint: Option<Arc<Checkpoint>>) -> Result<Moment> {
+    pub(crate) fn of(db: &Db, group: u64, checkpoint: Option<Arc<Open>>) -> Result<Moment> {
         let snapshot = db.snapshot()?;
         let meta = snapshot.keyspace(format::META)?;
         let (generation, last_log_id) = applied(&meta, group)?;
@@ -59,7 +59,7 @@ impl Moment {
         let view = snapshot.keyspace(&format::data_name(group, generation))?;
         let sessions = snapshot.keyspace(format::SESSIONS)?;
         let meta = Meta { last_log_id, last_membership };
-        Ok(Moment { view, meta, sessions, group, generation, _snapshot: snapshot, _checkpoint: checkpoint })
+        Ok(Moment { view, meta, sessions, group, generation, _snapshot: snapshot, checkpoint })
     }
 
     /// The entry that was applied last; `None` if none was.
@@ -143,6 +143,8 @@ pub struct Chunks {
     head: Option<Vec<u8>>,
     sessions: Range,
     pairs: Range,
+    /// Kept while it is read.
+    checkpoint: Option<Arc<Open>>,
     hash: Xxh3,
     count: u64,
     is_over: bool,
@@ -158,6 +160,7 @@ impl Chunks {
             head: Some(head),
             sessions: moment.sessions.prefix(format::sessions_key(moment.group, moment.generation)),
             pairs: moment.view.range(..),
+            checkpoint: moment.checkpoint.clone(),
             hash: Xxh3::new(),
             count: 0,
             is_over: false,
@@ -198,6 +201,8 @@ impl Iterator for Chunks {
         let mut chunk = self.head.take().unwrap_or_default();
         if let Err(error) = self.fill(&mut chunk) {
             self.is_over = true;
+            // The next snapshot is not read from it.
+            self.checkpoint.iter().for_each(|checkpoint| checkpoint.give_up());
             return Some(Err(error));
         }
         self.hash.update(&chunk);

@@ -334,7 +334,7 @@ impl<C: Config> RaftLogStorage<C> for Log {
                 failed(id, format_args!("syncing the log up to entry {}", last.unwrap_or_default()), &error)
             }));
         };
-        match self.group().shared.syncer() {
+        match &self.group().shared.syncer {
             Some(syncer) => {
                 let synced = syncer.synced();
                 drop(C::spawn(async move { done(synced.await) }));

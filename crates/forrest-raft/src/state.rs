@@ -265,31 +265,38 @@ impl State {
         failed(self.group.id, what, error)
     }
 
-    /// The snapshot to send: the newest checkpoint, if it has all that the log has not, or else the present data. These
-    /// also take the place of a checkpoint that is damaged, so that it does not stop the node.
-    fn current(&self) -> Result<Option<Moment>> {
-        if self.applied.is_none() {
-            return Ok(None);
-        }
+    /// The snapshot to send: the newest checkpoint, if it has all that the log has not and nothing that the data have
+    /// not, or else the present data. After a power cut a checkpoint may be ahead of them: it is durable when it is
+    /// made, and the entries that it has may not be. The present data also take the place of a checkpoint that cannot
+    /// be read, so that it does not stop the node.
+    async fn current<C: Config>(&self) -> Result<Option<Moment>> {
+        let Some(applied) = self.applied else { return Ok(None) };
         let shared = &self.group.shared;
-        let checkpoint = self.group.checkpoint().clone();
-        if let Some(checkpoint) = checkpoint {
+        if let Some(checkpoint) = self.group.newest_checkpoint() {
             let purged = shared.meta.get(format::meta_key(self.group.id, Field::Purged))?;
             let purged = purged.map(|bytes| format::log_id_of(&bytes)).transpose()?;
-            match Moment::of(checkpoint.db(), self.group.id, Some(Arc::clone(&checkpoint))) {
-                Ok(moment) if moment.applied().is_some() && moment.applied() >= purged => {
-                    return Ok(Some(moment));
+            let (group, of) = (Arc::clone(&self.group), Arc::clone(&checkpoint));
+            match apart::<C, _>(shared.may_spawn(), move || read(&of, &group)).await {
+                Ok(moment) => {
+                    let last = moment.applied();
+                    if last.is_some_and(|last| Some(last) >= purged && last <= applied) {
+                        return Ok(Some(moment));
+                    }
                 }
-                Err(error) if error.kind() == ErrorKind::Corrupt => {
-                    *self.group.checkpoint() = None;
+                Err(_) => {
                     checkpoint.retire();
+                    drop(self.group.newest_checkpoint());
                 }
-                Err(error) => return Err(error),
-                Ok(_) => {}
             }
         }
         self.reader().moment().map(Some)
     }
+}
+
+/// Reads a group from a checkpoint.
+fn read(checkpoint: &Arc<Checkpoint>, group: &Group) -> Result<Moment> {
+    let open = checkpoint.open(&group.shared.db)?;
+    Moment::of(&open.db, group.id, Some(Arc::clone(&open)))
 }
 
 /// Receives an image from another store.
@@ -366,7 +373,8 @@ impl<C: Config> RaftStateMachine<C> for State {
     }
 
     async fn get_current_snapshot(&mut self) -> io::Result<Option<openraft::alias::SnapshotOf<C, Image>>> {
-        let moment = self.current().map_err(|error| self.failed("reading the snapshot", &error))?;
+        let moment = self.current::<C>().await;
+        let moment = moment.map_err(|error| self.failed("reading the snapshot", &error))?;
         Ok(moment.map(snapshot))
     }
 }

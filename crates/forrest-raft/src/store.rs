@@ -4,6 +4,7 @@
 //! after a crash the store has the state after some prefix of it. So an entry that was applied is never without its
 //! place in the log, a purge never without what made it possible, and one sync serves all groups that wait.
 
+use crate::checkpoint;
 use crate::format;
 use crate::group::{Group, Shared};
 use crate::log::Log;
@@ -30,8 +31,8 @@ use std::sync::{Arc, Mutex};
 pub struct Store(Arc<Shared>);
 
 impl Store {
-    /// Makes a store of a [`Db`] for itself: nothing else should write to it. Snapshots of groups are those of the open
-    /// store, which keeps replaced values while one is sent.
+    /// Makes a store of a [`Db`]. Nothing else may write to that from then on. A snapshot of a group is its present
+    /// state; the `Db` keeps replaced values while one is sent.
     ///
     /// A thread syncs for all groups. Futures wait for it, and no thread of the runtime does.
     ///
@@ -43,15 +44,21 @@ impl Store {
     /// `Unsupported` for a home without snapshots (the kernel), and for a store of another version of this format;
     /// others as those of [`Db::write`].
     pub fn open(db: Db) -> Result<Store> {
-        let syncer = db.capabilities().has(Capability::Sync).then(|| Syncer::new(&db)).transpose()?;
+        let syncer = syncer(&db)?;
         Store::with(db, syncer, None)
     }
 
     /// Like [`open`](Store::open), with snapshots that are checkpoints below `directory`, which is created if missing
-    /// and should be on the same file system. A checkpoint of a store on disk shares its tables, so that it costs
-    /// little time and space; the open store keeps nothing for it, and it outlives the process. It has all groups of
-    /// the store, of which a snapshot shows one; each group keeps its newest one. If that is found damaged when it is
-    /// opened or sent, it is removed, and the present data take its place.
+    /// and should be on the same file system. A checkpoint outlives the process, and the `Db` keeps no replaced values
+    /// for it. It is open, and takes memory, only while a snapshot is read from it. If it cannot be opened or read, it
+    /// is removed, and the present data take its place: also after [`Db::rotate_key`](forrest::Db::rotate_key), which
+    /// older checkpoints are not opened with.
+    ///
+    /// A checkpoint is made in time in proportion to what is in memory. It has all groups of the store, of which a
+    /// snapshot shows one, and shares the tables (hard links). These stay on disk as long as the checkpoint: each group
+    /// keeps its newest one until it makes the next one or is removed. So a group in which nothing changes keeps the
+    /// tables of all groups as they were at its last snapshot. With many groups that differ in how often they change,
+    /// this can take several times the space of the data; [`open`](Store::open) takes none.
     ///
     /// # Errors
     /// As [`open`](Store::open), and `Io`.
@@ -60,12 +67,12 @@ impl Store {
         std::fs::create_dir_all(&directory).map_err(|error| {
             Error::new(ErrorKind::Io, format!("creating {}: {error}", directory.display()))
         })?;
-        let syncer = db.capabilities().has(Capability::Sync).then(|| Syncer::new(&db)).transpose()?;
+        let syncer = syncer(&db)?;
         Store::with(db, syncer, Some(directory))
     }
 
-    /// Like [`open`](Store::open), without a thread: who needs a sync makes it, and blocks its thread of the runtime
-    /// meanwhile. For tests that must be the same each time.
+    /// Like [`open`](Store::open), without a thread: each append and vote syncs in the call itself, and blocks its
+    /// thread of the runtime meanwhile. For tests that must be the same each time.
     ///
     /// # Errors
     /// As [`open`](Store::open).
@@ -114,13 +121,16 @@ impl Store {
         Ok(groups.into_iter().collect())
     }
 
-    /// Removes all of a group, durably. Only a node that was removed from the membership may do this: a member that
+    /// Removes all of a group, durably, with its checkpoints. Only a node that was removed from the membership may do this: a member that
     /// comes back without its vote and log could elect a leader that lacks committed entries.
     ///
     /// # Errors
     /// `Busy` while the group is open; `Io`, `Corrupt`, `Stopped`.
     pub fn remove(&self, id: u64) -> Result<()> {
         let group = Group::open(&self.0, id)?;
+        // Before the group: checkpoints of a group that is not there count for another one of the same number.
+        drop(group.checkpoint().take());
+        self.0.checkpoints_of(id).map_or(Ok(()), |directory| checkpoint::remove_all(&directory))?;
         let mut batch = WriteBatch::new();
         for keyspace in [&self.0.log, &self.0.meta, &self.0.sessions] {
             batch.on(keyspace).push(delete_group(id).borrowed());
@@ -140,6 +150,11 @@ impl Store {
     pub fn db(&self) -> &Db {
         &self.0.db
     }
+}
+
+/// The thread that syncs for all groups; `None` if the home needs no syncs.
+fn syncer(db: &Db) -> Result<Option<Syncer>> {
+    db.capabilities().has(Capability::Sync).then(|| Syncer::new(db)).transpose()
 }
 
 /// Deletes the keys of a group.

@@ -1,5 +1,6 @@
 //! Tests of a node's storage. Some are gates, which mutants must fail (`cargo xtask mutants`, docs/testing.md).
 
+mod checkpoints;
 mod commands;
 mod faults;
 mod images;
