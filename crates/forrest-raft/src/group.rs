@@ -43,15 +43,27 @@ impl Shared {
         }
     }
 
-    /// Removes data that no group uses: those of snapshots that were not installed, or are replaced.
+    /// Removes data that no group uses: those of snapshots that were not installed, or are replaced, and of groups of
+    /// which nothing else is left.
     pub(crate) fn clean(&self) -> Result<()> {
         for name in self.db.keyspaces()? {
             let Some((group, generation)) = format::data_of(&name) else { continue };
-            if applied(&self.meta, group)?.0 != generation {
+            if applied(&self.meta, group)?.0 != generation || self.is_removed(group)? {
                 self.forget(group, generation)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a group has neither log nor vote nor anything else but data: it is new, or was removed.
+    fn is_removed(&self, group: u64) -> Result<bool> {
+        let mut keys = [&self.meta, &self.log].map(|keyspace| keyspace.prefix(group.to_be_bytes()));
+        for keys in &mut keys {
+            if keys.next().transpose()?.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Removes a generation of a group's data.

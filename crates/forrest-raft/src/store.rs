@@ -121,7 +121,8 @@ impl Store {
         Ok(groups.into_iter().collect())
     }
 
-    /// Removes all of a group, durably, with its checkpoints. Only a node that was removed from the membership may do this: a member that
+    /// Removes all of a group, durably, with its checkpoints. A crash or an error leaves all of the group or nothing,
+    /// but perhaps no checkpoint. Only a node that was removed from the membership may do this: a member that
     /// comes back without its vote and log could elect a leader that lacks committed entries.
     ///
     /// # Errors
@@ -131,15 +132,20 @@ impl Store {
         // Before the group: checkpoints of a group that is not there count for another one of the same number.
         drop(group.checkpoint().take());
         self.0.checkpoints_of(id).map_or(Ok(()), |directory| checkpoint::remove_all(&directory))?;
+        let mut names = self.0.db.keyspaces()?;
+        names.retain(|name| format::data_of(name).is_some_and(|(of, _)| of == id));
+        // DURABILITY: one batch has the end of the group. What is left of it after that is empty, and dropped now or
+        // when the store is opened.
         let mut batch = WriteBatch::new();
         for keyspace in [&self.0.log, &self.0.meta, &self.0.sessions] {
             batch.on(keyspace).push(delete_group(id).borrowed());
         }
+        for name in &names {
+            batch.on(&self.0.db.keyspace(name)?).delete_range(..);
+        }
         self.0.db.write_with(&batch, &self.0.relaxed)?;
-        for name in self.0.db.keyspaces()? {
-            if format::data_of(&name).is_some_and(|(of, _)| of == id) {
-                self.0.db.drop_keyspace(&name)?;
-            }
+        for name in &names {
+            self.0.db.drop_keyspace(name)?;
         }
         self.0.db.sync()?;
         drop(group);

@@ -7,4 +7,5 @@ mod images;
 mod machine;
 mod node;
 mod power;
+mod removal;
 mod suite;

@@ -43,30 +43,43 @@ fn after_power_cuts_at_every_io() {
     cuts(sized(3, 1), sized(1, 4));
 }
 
+/// Tears what was written since `before`, in steps of `every` bytes, and has each state looked at. Returns how many.
+pub(super) fn torn(
+    before: &Simulated,
+    whole: &Simulated,
+    every: usize,
+    mut look: impl FnMut(&Simulated, &str),
+) -> usize {
+    let (before, mut looked): (BTreeMap<_, _>, usize) = (before.files().into_iter().collect(), 0);
+    for (name, new) in whole.files() {
+        let old: &Vec<u8> = before.get(&name).unwrap_or(const { &Vec::new() });
+        let is_new = |at: &usize| old.get(*at) != Some(&new[*at]);
+        let Some(first) = (0..new.len()).find(is_new) else { continue };
+        let last = (0..new.len()).rfind(is_new).expect("the first, if no other");
+        for at in (first..last).skip(every).step_by(every) {
+            let torn = whole.kill();
+            torn.replace(name, [&new[..at], old.get(at..).unwrap_or_default()].concat());
+            look(&torn, &format!("{name:?} torn at {at}"));
+            looked += 1;
+        }
+    }
+    looked
+}
+
 /// Each write is torn, in steps of `every` bytes. So it does not matter where in a sector a batch begins: what is not
 /// one batch is found in parts.
 pub(super) fn tears(every: usize) {
     let (ios, states) = (unharmed(), states());
-    let (mut before, mut looked) = (BTreeMap::new(), 0);
+    let (mut before, mut looked) = (Simulated::new(), 0);
     for io in 0..ios {
         let disk = Simulated::new();
         disk.cut_power_at(io);
         let done = work(&disk, |_, _| {});
         let whole = disk.kill();
-        let files: BTreeMap<_, _> = whole.files().into_iter().collect();
-        for (name, new) in &files {
-            let old: &Vec<u8> = before.get(name).unwrap_or(const { &Vec::new() });
-            let is_new = |at: &usize| old.get(*at) != Some(&new[*at]);
-            let Some(first) = (0..new.len()).find(is_new) else { continue };
-            let last = (0..new.len()).rfind(is_new).expect("the first, if no other");
-            for at in (first..last).skip(every).step_by(every) {
-                let torn = whole.kill();
-                torn.replace(*name, [&new[..at], old.get(at..).unwrap_or_default()].concat());
-                found(&torn, &states, &done, &format!("cut at {io}, {name:?} torn at {at}"));
-                looked += 1;
-            }
-        }
-        before = files;
+        looked += torn(&before, &whole, every, |torn, what| {
+            found(torn, &states, &done, &format!("cut at {io}, {what}"));
+        });
+        before = whole;
     }
     println!("{looked} torn writes");
     assert!(looked > 50);
