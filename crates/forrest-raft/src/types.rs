@@ -29,10 +29,14 @@ pub type Meta = openraft::SnapshotMeta<LeaderId, u64, BasicNode>;
 
 /// openraft's settings, as this storage needs them. Change what you like, except `enable_leader_restore`, which is off.
 ///
-/// With it, a leader that is started again goes on as leader without an election. This storage syncs the log, and not
-/// the number of the entry that is known to be committed, nor the data, which follow from the log. So after a power cut
-/// such a leader could have data that are older than what it has shown before, and its linearizable reads would return
-/// them. A new election finds out what is committed first.
+/// `install_snapshot_timeout` is 10 seconds. openraft's default is 200 ms, and each try that takes longer begins anew.
+/// The network of the program decides what the time is for: let it be one chunk and the installation, and not the
+/// whole snapshot, which may take any time.
+///
+/// With `enable_leader_restore`, a leader that is started again goes on as leader without an election. This storage
+/// syncs the log, and not the number of the entry that is known to be committed, nor the data, which follow from the
+/// log. So after a power cut such a leader could have data that are older than what it has shown before, and its
+/// linearizable reads would return them. A new election finds out what is committed first.
 ///
 /// ```
 /// let config = openraft::Config { heartbeat_interval: 100, ..forrest_raft::config() };
@@ -40,7 +44,11 @@ pub type Meta = openraft::SnapshotMeta<LeaderId, u64, BasicNode>;
 /// # Ok::<(), openraft::ConfigError>(())
 /// ```
 pub fn config() -> openraft::Config {
-    openraft::Config { enable_leader_restore: Some(false), ..openraft::Config::default() }
+    openraft::Config {
+        enable_leader_restore: Some(false),
+        install_snapshot_timeout: 10_000,
+        ..openraft::Config::default()
+    }
 }
 
 /// Any configuration of openraft with the types of this crate. The runtime, the responders and the batches are free:

@@ -5,7 +5,7 @@
 //! | `GET /keys/KEY` | the value; 404 if there is none |
 //! | `PUT /keys/KEY`, `DELETE /keys/KEY` | sets it to the body; deletes it |
 //! | `PUT /keys/KEY?if=VALUE`, `?absent` | the same if the value is this one, or there is none; else 409 with what was found |
-//! | `GET /range?start=A&end=B&limit=N` | lines of a key, a tab and a value |
+//! | `GET /range?start=A&end=B&limit=N` | lines of a key, a tab and a value; at most N, 1,000 if it is not given |
 //! | `DELETE /range?start=A&end=B` | deletes all keys from A to below B |
 //! | `POST /batch` | lines as those of `forrest::line`, applied at one instant; all keys in one range |
 //! | `POST /begin`, with lines of an id and an address | begins a new store of these nodes; to one of them, once |
@@ -14,8 +14,9 @@
 //! | `POST /cut`, with ids | cuts this node off from others, for tests |
 //!
 //! Reads are linearizable: the leader makes sure that it is still the leader. Another node redirects to it (307), or
-//! returns 503 if it knows none. A range that goes on in the next group ends there, and the header `x-next` has the key
-//! to go on with: each part is read at one instant, and not all of them at the same.
+//! returns 503 if it knows none. A range that goes on in the next group ends there, or at the limit, and the header
+//! `x-next` has the key to go on with, percent-encoded as for a URL. Each part is read at one instant, and not all of
+//! them at the same. Keys are text, in UTF-8.
 //!
 //! With the headers `x-client` and `x-serial`, both numbers, a change that is sent again is applied once.
 
@@ -59,6 +60,10 @@ fn failed(status: StatusCode, why: impl Display) -> Response {
     (status, format!("{why}\n")).into_response()
 }
 
+fn bad(why: impl Display) -> Response {
+    failed(StatusCode::BAD_REQUEST, why)
+}
+
 fn internal(why: impl Display) -> Response {
     failed(StatusCode::INTERNAL_SERVER_ERROR, why)
 }
@@ -79,9 +84,7 @@ impl App {
     fn part(&self, key: &str) -> &Part {
         self.parts.iter().rfind(|part| *part.start <= *key).expect("the first part begins with the first key")
     }
-}
 
-impl App {
     fn of_group(&self, group: u64) -> Result<&Part, Response> {
         let part = self.parts.iter().find(|part| part.group == group);
         part.ok_or_else(|| failed(StatusCode::NOT_FOUND, format_args!("no group {group}")))
@@ -102,13 +105,9 @@ impl Part {
     }
 
     async fn write(&self, command: Command, headers: &HeaderMap, path: &str) -> Answer {
-        let number = |name: &str| headers.get(name)?.to_str().ok()?.parse().ok();
-        let command = match (number("x-client"), number("x-serial")) {
-            (Some(client), Some(serial)) => {
-                let command = command.with_session(client, serial);
-                command.map_err(|error| failed(StatusCode::BAD_REQUEST, error))?
-            }
-            _ => command,
+        let command = match session(headers)? {
+            Some((client, serial)) => command.with_session(client, serial).map_err(bad)?,
+            None => command,
         };
         let written = self.raft.client_write(command).await;
         let written = written.map_err(|error| {
@@ -132,8 +131,22 @@ impl Part {
     }
 }
 
+/// The client and the serial number of a change; `None` if it has neither.
+fn session(headers: &HeaderMap) -> Result<Option<(u64, u64)>, Response> {
+    let number = |name: &str| {
+        let Some(value) = headers.get(name) else { return Ok(None) };
+        let number = value.to_str().ok().and_then(|value| value.parse::<u64>().ok());
+        number.map(Some).ok_or_else(|| bad(format_args!("{name}: {value:?} is no number of 64 bits")))
+    };
+    match (number("x-client")?, number("x-serial")?) {
+        (Some(client), Some(serial)) => Ok(Some((client, serial))),
+        (None, None) => Ok(None),
+        _ => Err(bad("of x-client and x-serial one is missing")),
+    }
+}
+
 fn command(batch: &WriteBatch) -> Result<Command, Response> {
-    Command::try_from(batch).map_err(|error| failed(StatusCode::BAD_REQUEST, error))
+    Command::try_from(batch).map_err(bad)
 }
 
 /// The path of the request, to send the client elsewhere with.
@@ -195,26 +208,39 @@ fn first_part<'a>(
     }
 }
 
-/// The same response, with the key to go on with.
-fn with_next(mut response: Response, next: Option<&str>) -> Response {
-    if let Some(next) = next.and_then(|next| next.parse().ok()) {
-        response.headers_mut().insert("x-next", next);
+/// The same response, with the key to go on with. A header has no other letters than those of ASCII, and a key may.
+fn with_next(mut response: Response, next: Option<&[u8]>) -> Response {
+    if let Some(next) = next {
+        let mut text = String::new();
+        for byte in next {
+            match byte {
+                b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' => {
+                    text.push(char::from(*byte))
+                }
+                other => text += &format!("%{other:02X}"),
+            }
+        }
+        response.headers_mut().insert("x-next", text.parse().expect("it is ASCII"));
     }
     response
 }
 
 async fn get_range(State(app): Shared, Query(parameters): Parameters, uri: Uri) -> Answer {
     let (part, start, end, next) = first_part(&app, &parameters);
-    let limit = parameters.get("limit").and_then(|limit| limit.parse().ok()).unwrap_or(1000);
+    let limit = parameters.get("limit").map_or(Ok(1000), |limit| limit.parse());
+    let limit: usize = limit.map_err(|error| bad(format_args!("the limit: {error}")))?;
     let moment = part.read(path(&uri)).await?;
     let mut lines = String::new();
     let upper = end.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
-    for pair in moment.range((std::ops::Bound::Included(start), upper)).take(limit) {
+    for (at, pair) in moment.range((std::ops::Bound::Included(start), upper)).enumerate() {
         let pair = pair.map_err(internal)?;
+        if at == limit {
+            return Ok(with_next(lines.into_response(), Some(pair.key())));
+        }
         let (key, value) = (pair.key().escape_ascii(), pair.value_bytes().map_err(internal)?.escape_ascii());
         writeln!(lines, "{key}\t{value}").map_err(internal)?;
     }
-    Ok(with_next(lines.into_response(), next))
+    Ok(with_next(lines.into_response(), next.map(str::as_bytes)))
 }
 
 async fn delete_range(
@@ -225,27 +251,28 @@ async fn delete_range(
 ) -> Answer {
     let (part, start, end, next) = first_part(&app, &parameters);
     let op = Op::DeleteRange { start, end };
-    let command = Command::one(op).map_err(|error| failed(StatusCode::BAD_REQUEST, error))?;
+    let command = Command::one(op).map_err(bad)?;
     let done = part.write(command, &headers, path(&uri)).await?;
-    Ok(with_next(done, next))
+    Ok(with_next(done, next.map(str::as_bytes)))
 }
 
 async fn batch(State(app): Shared, uri: Uri, headers: HeaderMap, lines: String) -> Answer {
     let (mut batch, mut part) = (WriteBatch::new(), None);
     for line in lines.lines() {
-        let op: Op = line.parse().map_err(|error| failed(StatusCode::BAD_REQUEST, error))?;
+        let op: Op = line.parse().map_err(bad)?;
         let key = match &op {
             Op::Set { key, .. } | Op::Delete { key } | Op::CompareAndSwap { key, .. } => key,
-            other => return Err(failed(StatusCode::BAD_REQUEST, format_args!("{other} in a batch"))),
+            other => return Err(bad(format_args!("{other} in a batch"))),
         };
-        let of = app.part(&String::from_utf8_lossy(key));
+        let key = std::str::from_utf8(key).map_err(|error| bad(format_args!("the key of {op}: {error}")))?;
+        let of = app.part(key);
         if part.replace(of.group).is_some_and(|other| other != of.group) {
-            return Err(failed(StatusCode::BAD_REQUEST, "the keys are in more than one range"));
+            return Err(bad("the keys are in more than one range"));
         }
         batch.push(op);
     }
     let part = app.parts.iter().find(|one| Some(one.group) == part);
-    let part = part.ok_or_else(|| failed(StatusCode::BAD_REQUEST, "no change"))?;
+    let part = part.ok_or_else(|| bad("no change"))?;
     part.write(command(&batch)?, &headers, path(&uri)).await
 }
 
@@ -254,9 +281,8 @@ fn nodes(lines: &str) -> Result<BTreeMap<u64, BasicNode>, Response> {
         let (id, addr) = line.split_once(' ')?;
         Some((id.parse().ok()?, BasicNode::new(addr)))
     };
-    let bad =
-        |line| failed(StatusCode::BAD_REQUEST, format_args!("\"{line}\" is no id and address of a node"));
-    lines.lines().map(|line| node(line).ok_or_else(|| bad(line))).collect()
+    let wrong = |line| bad(format_args!("\"{line}\" is no id and address of a node"));
+    lines.lines().map(|line| node(line).ok_or_else(|| wrong(line))).collect()
 }
 
 async fn begin(State(app): Shared, lines: String) -> Answer {
@@ -324,9 +350,7 @@ async fn raft(
     if what == "snapshot" {
         return snapshot(part, body).await;
     }
-    let bad = |error: rmp_serde::decode::Error| failed(StatusCode::BAD_REQUEST, error);
-    let body = axum::body::to_bytes(body, MESSAGE_BYTES_MAX).await;
-    let body = body.map_err(|error| failed(StatusCode::BAD_REQUEST, error))?;
+    let body = axum::body::to_bytes(body, MESSAGE_BYTES_MAX).await.map_err(bad)?;
     match &*what {
         "append" => {
             let message = rmp_serde::from_slice(&body).map_err(bad)?;
@@ -348,7 +372,7 @@ async fn snapshot(part: &Part, body: Body) -> Answer {
     let mut body = body.into_data_stream();
     let (mut head, mut decoded) = (Vec::new(), None);
     while let Some(bytes) = body.next().await {
-        let bytes = bytes.map_err(|error| failed(StatusCode::BAD_REQUEST, error))?;
+        let bytes = bytes.map_err(bad)?;
         if decoded.is_some() {
             receiver.push(&bytes).map_err(internal)?;
             continue;
@@ -358,12 +382,11 @@ async fn snapshot(part: &Part, body: Body) -> Answer {
         let Some((message, image)) = rest.split_at_checked(u32::from_be_bytes(*length) as usize) else {
             continue;
         };
-        let message: (Vote, Meta) =
-            rmp_serde::from_slice(message).map_err(|error| failed(StatusCode::BAD_REQUEST, error))?;
+        let message: (Vote, Meta) = rmp_serde::from_slice(message).map_err(bad)?;
         decoded = Some(message);
         receiver.push(image).map_err(internal)?;
     }
-    let (vote, meta) = decoded.ok_or_else(|| failed(StatusCode::BAD_REQUEST, "a snapshot without a head"))?;
+    let (vote, meta) = decoded.ok_or_else(|| bad("a snapshot without a head"))?;
     let snapshot = Snapshot { meta, snapshot: receiver.finish().map_err(internal)? };
     packed(&part.raft.install_full_snapshot(vote, snapshot).await.map_err(internal)?)
 }

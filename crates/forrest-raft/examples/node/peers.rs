@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// Names the sender of a request.
 pub(crate) const FROM: &str = "x-from";
@@ -52,14 +53,8 @@ impl Peers {
         self.0.cut.lock().unwrap_or_else(PoisonError::into_inner).contains(&node)
     }
 
-    /// Sends a request, and waits for the response for a time.
-    async fn post<T: DeserializeOwned>(
-        &self,
-        target: u64,
-        path: String,
-        body: Body,
-        most: Duration,
-    ) -> Result<T, AnyError> {
+    /// Sends a request, and waits for the response.
+    async fn post<T: DeserializeOwned>(&self, target: u64, path: &str, body: Body) -> Result<T, AnyError> {
         if self.is_cut(target) {
             return Err(AnyError::error(format!("cut off from node {target}")));
         }
@@ -67,18 +62,14 @@ impl Peers {
         let address = address.ok_or_else(|| AnyError::error(format!("node {target} has no address")))?;
         let request = Request::post(format!("http://{address}{path}")).header(FROM, self.0.id).body(body);
         let request = request.map_err(|error| AnyError::new(&error))?;
-        let response = async {
-            let response = self.0.client.request(request).await.map_err(|error| AnyError::new(&error))?;
-            let is_ok = response.status().is_success();
-            let bytes = axum::body::to_bytes(Body::new(response.into_body()), MESSAGE_BYTES_MAX).await;
-            let bytes = bytes.map_err(|error| AnyError::new(&error))?;
-            if !is_ok {
-                return Err(AnyError::error(String::from_utf8_lossy(&bytes)));
-            }
-            rmp_serde::from_slice(&bytes).map_err(|error| AnyError::new(&error))
-        };
-        let response = tokio::time::timeout(most, response).await;
-        response.map_err(|_| AnyError::error(format!("{path} of node {target}: no response in {most:?}")))?
+        let response = self.0.client.request(request).await.map_err(|error| AnyError::new(&error))?;
+        let is_ok = response.status().is_success();
+        let bytes = axum::body::to_bytes(Body::new(response.into_body()), MESSAGE_BYTES_MAX).await;
+        let bytes = bytes.map_err(|error| AnyError::new(&error))?;
+        if !is_ok {
+            return Err(AnyError::error(String::from_utf8_lossy(&bytes)));
+        }
+        rmp_serde::from_slice(&bytes).map_err(|error| AnyError::new(&error))
     }
 
     async fn message<T: DeserializeOwned>(
@@ -92,9 +83,15 @@ impl Peers {
         let body =
             rmp_serde::to_vec(message).map_err(|error| RPCError::Network(NetworkError::new(&error)))?;
         let path = format!("/raft/{group}/{what}");
-        let response = self.post(target, path, Body::from(body), option.hard_ttl()).await;
+        let response =
+            tokio::time::timeout(option.hard_ttl(), self.post(target, &path, Body::from(body))).await;
+        let response = response.unwrap_or_else(|_| Err(late(target, &path, option.hard_ttl())));
         response.map_err(|error| RPCError::Unreachable(Unreachable::new(&error)))
     }
+}
+
+fn late(target: u64, path: &str, most: Duration) -> AnyError {
+    AnyError::error(format!("{path} of node {target}: nothing in {most:?}"))
 }
 
 impl GroupRouter<Types, u64> for Peers {
@@ -130,7 +127,8 @@ impl GroupRouter<Types, u64> for Peers {
         self.message(target, group, "pre-vote", &message, &option).await
     }
 
-    /// The length of a head, the head (the vote and what the snapshot is of), and the bytes of the image.
+    /// The length of a head, the head (the vote and what the snapshot is of), and the bytes of the image. The time is
+    /// limited for each chunk, and for the installation after the last one: the whole may take long.
     async fn full_snapshot(
         &self,
         target: u64,
@@ -147,12 +145,19 @@ impl GroupRouter<Types, u64> for Peers {
         let head = Bytes::from([&length[..], &head].concat());
         let chunks = snapshot.snapshot.chunks().map_err(|error| failed(&AnyError::new(&error)))?;
         // A chunk is read when the connection has taken the one before.
-        let chunks = stream::iter(chunks.map(|chunk| chunk.map(Bytes::from)));
+        let (taken, path) = (Arc::new(Notify::new()), format!("/raft/{group}/snapshot"));
+        let notice = Arc::clone(&taken);
+        let chunks = stream::iter(chunks.map(move |chunk| {
+            notice.notify_one();
+            chunk.map(Bytes::from)
+        }));
         let body = Body::from_stream(stream::iter([Ok(head)]).chain(chunks));
-        let send = self.post(target, format!("/raft/{group}/snapshot"), body, option.hard_ttl());
+        let stalled =
+            async { while tokio::time::timeout(option.hard_ttl(), taken.notified()).await.is_ok() {} };
         tokio::select! {
             closed = cancel => Err(StreamingError::Closed(closed)),
-            response = send => response.map_err(|error| failed(&error)),
+            response = self.post(target, &path, body) => response.map_err(|error| failed(&error)),
+            () = stalled => Err(failed(&late(target, &path, option.hard_ttl()))),
         }
     }
 }

@@ -20,22 +20,33 @@ const CALLS_MIN: usize = 50;
 /// A client gives a node this long.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-struct Response {
-    status: u16,
+pub(crate) struct Response {
+    pub(crate) status: u16,
     location: Option<String>,
-    body: String,
+    /// The key to go on with.
+    pub(crate) next: Option<String>,
+    pub(crate) body: String,
 }
 
 /// A request to an address, on a connection of its own.
-fn request(address: &str, head: &str, session: Option<(u64, u64)>, body: &str) -> io::Result<Response> {
+pub(crate) fn request(
+    address: &str,
+    head: &str,
+    session: Option<(u64, u64)>,
+    body: &str,
+) -> io::Result<Response> {
+    let session = session.map(|(client, serial)| format!("x-client: {client}\r\nx-serial: {serial}\r\n"));
+    request_with(address, head, &session.unwrap_or_default(), body)
+}
+
+/// The same with any headers.
+pub(crate) fn request_with(address: &str, head: &str, headers: &str, body: &str) -> io::Result<Response> {
     let mut stream = TcpStream::connect_timeout(&address.parse().map_err(io::Error::other)?, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
-    let session = session.map(|(client, serial)| format!("x-client: {client}\r\nx-serial: {serial}\r\n"));
     let length = body.len();
     write!(
         stream,
-        "{head} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{}content-length: {length}\r\n\r\n{body}",
-        session.unwrap_or_default()
+        "{head} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
     )?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
@@ -46,36 +57,44 @@ fn request(address: &str, head: &str, session: Option<(u64, u64)>, body: &str) -
     if body.len() < length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(Response { status, location: field("location: http://").map(str::to_owned), body: body.to_owned() })
+    let (location, next) = (field("location: http://"), field("x-next:"));
+    Ok(Response {
+        status,
+        location: location.map(str::to_owned),
+        next: next.map(str::to_owned),
+        body: body.to_owned(),
+    })
 }
 
 /// The processes.
-struct Cluster {
+pub(crate) struct Cluster {
     directory: tempfile::TempDir,
     addresses: Vec<String>,
+    /// The first key of the second range.
+    split: &'static str,
     processes: Mutex<BTreeMap<u64, Child>>,
 }
 
 impl Cluster {
-    fn new(nodes: usize) -> Cluster {
+    pub(crate) fn new(nodes: usize, split: &'static str) -> Cluster {
         // Each has its port as long as all are held, so that they differ.
         let held: Vec<_> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
         let addresses = held.iter().map(|listener| listener.local_addr().expect("an address").to_string());
         let addresses = addresses.collect();
         let directory = tempfile::tempdir().expect("a directory");
-        Cluster { directory, addresses, processes: Mutex::default() }
+        Cluster { directory, addresses, split, processes: Mutex::default() }
     }
 
-    fn address(&self, id: u64) -> &str {
+    pub(crate) fn address(&self, id: u64) -> &str {
         &self.addresses[id as usize - 1]
     }
 
     /// Starts a process, and waits until it listens.
-    fn start(&self, id: u64) {
+    pub(crate) fn start(&self, id: u64) {
         let mut process = Command::new(program())
             .args([&id.to_string(), self.address(id)])
             .arg(self.directory.path().join(id.to_string()))
-            .arg("n")
+            .arg(self.split)
             .stdout(Stdio::piped())
             .spawn()
             .expect("it starts");
@@ -95,7 +114,7 @@ impl Cluster {
         }
     }
 
-    fn members(&self, ids: &[u64]) -> String {
+    pub(crate) fn members(&self, ids: &[u64]) -> String {
         ids.iter().map(|id| format!("{id} {}\n", self.address(*id))).collect()
     }
 
@@ -105,7 +124,7 @@ impl Cluster {
     }
 
     /// Waits until a request to any node succeeds.
-    fn until(&self, head: &str, body: &str, holds: impl Fn(&Response) -> bool) -> Response {
+    pub(crate) fn until(&self, head: &str, body: &str, holds: impl Fn(&Response) -> bool) -> Response {
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_secs(60) {
             for address in &self.addresses {
@@ -347,7 +366,7 @@ fn harm(shared: &Shared, nodes: u64, seed: u64, least: Duration) -> BTreeMap<&'s
 }
 
 fn run(nodes: u64, begin_with: u64, least: Duration, seed: u64) {
-    let cluster = Cluster::new(nodes as usize);
+    let cluster = Cluster::new(nodes as usize, "n");
     let ids: Vec<u64> = (1..=nodes).collect();
     ids.iter().for_each(|id| cluster.start(*id));
     let first = cluster.members(&ids[..begin_with as usize]);
