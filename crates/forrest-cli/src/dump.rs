@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::session::Session;
 use crate::term;
-use forrest::{Capability, View};
+use forrest::{Capability, Entry, View};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -111,18 +111,8 @@ fn pairs(
         let mut count = 0;
         for entry in space.view.range(..) {
             interrupt::check()?;
-            let entry = entry?;
-            let value = entry.value()?;
-            format.check_pair(entry.key(), &value)?;
-            let expires = if may_expire { space.view.expires(entry.key())? } else { None };
-            expiring += u64::from(expires.is_some());
-            match expires.and_then(|at| at.duration_since(UNIX_EPOCH).ok()) {
-                Some(at) if format.has_expiry() => {
-                    let ms = at.as_millis().try_into().unwrap_or(u64::MAX);
-                    format.write_expiring(name, (entry.key(), &value), ms, &mut out);
-                }
-                _ => format.write_pair(name, entry.key(), Shown::Bytes(&value), &mut out),
-            }
+            let expires = write_entry(format, name, (&space.view, &entry?), may_expire, &mut out)?;
+            expiring += u64::from(expires);
             write(&out)?;
             out.clear();
             count += 1;
@@ -131,6 +121,28 @@ fn pairs(
         write(&out)?;
     }
     Ok(expiring)
+}
+
+/// Appends the line of a pair, with the time at which it expires if the format has a place for that. True if it
+/// expires.
+pub(crate) fn write_entry(
+    format: Format,
+    keyspace: Option<&str>,
+    (view, entry): (&View, &Entry),
+    may_expire: bool,
+    out: &mut Vec<u8>,
+) -> Result<bool, Failure> {
+    let (key, value) = (entry.key(), entry.value()?);
+    format.check_pair(key, &value)?;
+    let expires = if may_expire { view.expires(key)? } else { None };
+    match expires.and_then(|at| at.duration_since(UNIX_EPOCH).ok()) {
+        Some(at) if format.has_expiry() => {
+            let ms = at.as_millis().try_into().unwrap_or(u64::MAX);
+            format.write_expiring(keyspace, (key, &value), ms, out);
+        }
+        _ => format.write_pair(keyspace, key, Shown::Bytes(&value), out),
+    }
+    Ok(expires.is_some())
 }
 
 /// A file being written.

@@ -252,7 +252,12 @@ With --durability sync, only changes that no power cut takes back: those that
 have become tables, if another process writes to the store.
 
 With --format ops, the lines are operations that \"load\" makes again, and what
-happened to a whole keyspace is a comment; with jsonl, objects.
+happened to a whole keyspace is a comment. After \"# ingest FIRST LAST\" come the
+pairs from FIRST to LAST, as they are when the line is printed: the changes do
+not have them, and what is newer in them comes later once more. So all changes
+together end in the same pairs, but those of a dropped keyspace stay.
+
+With --format jsonl, the lines are objects, without the pairs of an ingest.
 
 Examples:
   forrest --db forest --history true set oak Quercus

@@ -5,14 +5,19 @@
 //! | `text` | the sequence number, TAB, the change as in `ops`; `create-keyspace`, `drop-keyspace` and `ingest FIRST LAST` too |
 //! | `ops` | the change as an operation, which `load` makes again; those of a keyspace as a whole are comments |
 //! | `jsonl` | `{"sequence": 7, "ends_batch": true, "what": "set", "keyspace": "...", "key": "...", "value": "..."}` |
+//!
+//! The changes have no pairs of an ingest. In `ops` they follow its comment, as they are when the line is printed:
+//! after all changes the state is the same.
 
 use crate::args::{Level, TailArgs};
-use crate::codec::{Format, write_json_field};
+use crate::codec::{Format, write_json_field, write_op_keyspace};
+use crate::dump;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::session::{Answer, Session};
 use forrest::{Change, DEFAULT_KEYSPACE, Durability, Expires, Op, What, line};
 use std::io::Write;
+use std::ops::Bound;
 use std::time::Duration;
 
 /// How often Ctrl-C is looked for.
@@ -53,7 +58,37 @@ fn print(session: &mut Session, format: Format, change: &Change, out: &mut Vec<u
         Format::Jsonl => json(change, out),
         _ => text(format == Format::Ops, change, out),
     }
-    session.write(out)
+    session.write(out)?;
+    match &change.what {
+        What::Ingest { first, last } if format == Format::Ops => {
+            ingested(session, &change.keyspace, (first, last), out)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints the pairs from `first` to `last` as they are now: the changes do not have those of an ingest. What is newer
+/// than the ingest in them is among the changes that follow, which make it once more. A keyspace that was dropped
+/// meanwhile has none.
+fn ingested(
+    session: &mut Session,
+    keyspace: &str,
+    (first, last): (&[u8], &[u8]),
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    // The changes of another process may be newer than what is read here.
+    session.db.refresh()?;
+    let may_expire = session.db.stats()?.expiring > 0;
+    // A snapshot makes no keyspace.
+    let view = session.db.snapshot()?.keyspace(keyspace)?;
+    let name = (keyspace != DEFAULT_KEYSPACE).then_some(keyspace);
+    for entry in view.range((Bound::Included(first), Bound::Included(last))) {
+        interrupt::check()?;
+        out.clear();
+        dump::write_entry(Format::Ops, name, (&view, &entry?), may_expire, out)?;
+        session.write(out)?;
+    }
+    Ok(())
 }
 
 /// A change as a line of operations, or beside its number.
@@ -83,7 +118,7 @@ fn text(is_op: bool, change: &Change, out: &mut Vec<u8>) {
         out.extend_from_slice(b"# ");
     }
     if &*change.keyspace != DEFAULT_KEYSPACE {
-        out.extend_from_slice(format!("@{} ", line::quote(change.keyspace.as_bytes())).as_bytes());
+        write_op_keyspace(Some(&change.keyspace), out);
     }
     out.extend_from_slice(op.as_bytes());
     out.push(b'\n');

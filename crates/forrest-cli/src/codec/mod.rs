@@ -446,7 +446,7 @@ fn read_op(line: &[u8]) -> Result<Item, Mistake> {
 }
 
 /// Appends the keyspace of an operation, if it is to be named.
-fn write_op_keyspace(keyspace: Option<&str>, out: &mut Vec<u8>) {
+pub(crate) fn write_op_keyspace(keyspace: Option<&str>, out: &mut Vec<u8>) {
     if let Some(keyspace) = keyspace {
         out.extend_from_slice(line::quote(format!("@{keyspace}")).to_string().as_bytes());
         out.push(b' ');

@@ -18,6 +18,7 @@
 //! | bench.rs | each benchmark, by its counts and the resulting store |
 //! | checks.rs | `stress`, and `crash` without kills |
 //! | backup.rs | directories of backups |
+//! | tail.rs | the changes of a store, loaded into another one |
 //! | salvage.rs | damaged stores copied, and what is lost |
 //! | top.rs | a store of another process, live |
 //! | serve.rs | a store for Redis's clients, killed and stopped |
@@ -45,6 +46,7 @@ mod reports;
 mod salvage;
 mod scripts;
 mod serve;
+mod tail;
 mod terminal;
 mod top;
 mod web;
