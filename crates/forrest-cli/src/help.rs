@@ -161,7 +161,9 @@ or .ops; --format tsv and csv hold for files of any name):
 Except in tsv, csv and mdb, # begins a comment; in text and hex \"#keyspace NAME\"
 selects the keyspace of the lines after it. An error is reported as
 FILE:LINE:COLUMN, where the column counts characters from 1; the lines before it
-have been loaded. With --skip-errors FILE wrong lines are written to FILE.
+have been loaded. With --skip-errors FILE wrong lines are written to FILE, which
+must not be one of the files to load. A line that is longer than any pair is
+wrong, and only its beginning is read.
 
 From RocksDB and LMDB:
   ldb dump --hex --db=DIR | forrest --db trees -f ldb load -

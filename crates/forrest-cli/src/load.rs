@@ -15,8 +15,10 @@ use crate::progress::Bar;
 use crate::session::{Answer, Session};
 use crate::term;
 use forrest::{Capability, ErrorKind, Ingest, Keyspace, Op, WriteBatch};
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Lines between two movements of the progress bar.
@@ -76,6 +78,34 @@ impl Refused {
 
 fn cannot_write(path: &Path, error: io::Error) -> Failure {
     Failure::io(format!("cannot write {}", path.display()), error)
+}
+
+/// Fails if the file for wrong lines is one of those that are read: it would be emptied before.
+pub(crate) fn check_refused<'p>(
+    refused: Option<&Path>,
+    inputs: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<(), Failure> {
+    let Some(refused) = refused else { return Ok(()) };
+    // A device is not emptied, and may be both.
+    let id = |file: io::Result<Metadata>| {
+        let file = file.ok().filter(|file| !file.file_type().is_char_device());
+        file.map(|file| (file.dev(), file.ino()))
+    };
+    let stdin = || File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata();
+    let own = id(fs::metadata(refused));
+    for input in inputs {
+        let (is_named, other) = match input == Path::new("-") {
+            true => (false, id(stdin())),
+            false => (input == refused, id(fs::metadata(input))),
+        };
+        if is_named || (own.is_some() && own == other) {
+            return Err(Failure::usage(format!(
+                "--skip-errors {} is one of the files to load, and would be emptied; name another file",
+                refused.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Loads a file, or standard input for `-`.

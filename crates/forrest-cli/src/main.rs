@@ -107,6 +107,9 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
     {
         return Err(Failure::usage(format!("{why}: --load, --dump and --keyspace mean nothing")));
     }
+    if let Command::Store(StoreCommand::Load(args)) = &command {
+        load::check_refused(args.skip_errors.as_deref(), store.load.iter().chain(&args.files))?;
+    }
     if let Command::Store(command) = &command
         && command.puts()
         && home.is_unnamed()

@@ -66,6 +66,38 @@ fn bad_arguments_are_told_apart_from_other_failures() {
     }
 }
 
+/// The file for wrong lines is made before the others are read.
+#[test]
+fn the_file_for_wrong_lines_is_none_of_those_to_load() {
+    let place = Place::new();
+    place.write("in.txt", "a\t1\nwrong\n");
+    place.write("other.txt", "b\t2\n");
+    std::os::unix::fs::symlink("in.txt", place.path().join("link")).unwrap();
+    std::fs::hard_link(place.path().join("in.txt"), place.path().join("twin")).unwrap();
+    for line in [
+        "load in.txt --skip-errors in.txt",
+        "load other.txt in.txt --skip-errors ./in.txt",
+        "load in.txt --skip-errors link",
+        "load link --skip-errors in.txt",
+        "load twin --skip-errors in.txt",
+        "load - --skip-errors in.txt <in.txt",
+        "load other.txt --load in.txt --skip-errors in.txt",
+        "load none --skip-errors none",
+    ] {
+        let ran = place.shell(&format!("forrest --db store {line}"));
+        assert_eq!(ran.code, Some(2), "{line}: {}", ran.stderr);
+        assert!(ran.stderr.contains("would be emptied"), "{line}: {}", ran.stderr);
+        assert_eq!(std::fs::read(place.path().join("in.txt")).unwrap(), b"a\t1\nwrong\n", "{line}");
+        assert!(!place.path().join("store").exists() && !place.path().join("none").exists(), "{line}");
+    }
+    let ran = place.run_with(&["--db", "store", "shell"], "load in.txt --skip-errors link\n");
+    assert!(ran.code == Some(2) && ran.stderr.contains("would be emptied"), "{}", ran.stderr);
+    // A device may be both.
+    place.shell("forrest --db store load - --skip-errors /dev/null </dev/null").ok();
+    place.run(&["--db", "store", "load", "in.txt", "--skip-errors", "wrong.txt"]).ok();
+    assert_eq!(std::fs::read(place.path().join("wrong.txt")).unwrap(), b"wrong\n");
+}
+
 #[test]
 fn the_kernel_without_its_module_says_what_to_do() {
     if std::path::Path::new("/dev/llds").exists() {
