@@ -270,11 +270,7 @@ fn load_files(session: &mut Session, args: LoadArgs) -> Result<(Answer, Option<S
     let mut changes = 0;
     let mut refused = args.skip_errors.as_deref().map(Refused::create).transpose()?;
     for file in &args.files {
-        // These two are others' formats, and of files with any name.
-        let format = match session.format {
-            Format::Tsv | Format::Csv => session.format,
-            format => format.of_file(file),
-        };
+        let format = session.format.of_file(file);
         let loaded = load::load(session, file, format, refused.as_mut())?;
         answer = answer.and(loaded.answer);
         changes += loaded.changes;

@@ -181,8 +181,9 @@ pub(crate) const DUMP: &str = "\
 Without --keyspace, all keyspaces are written. load reads the output of dump
 byte for byte. A file is replaced as a whole when it is complete.
 
-The formats are those of load, and mdb-print: mdb with text where possible. ldb
-holds one keyspace; in mdb several become named databases.
+The formats are those of load, also for the names of files, and mdb-print: mdb
+with text where possible. ldb holds one keyspace; in mdb several become named
+databases.
 
 To RocksDB and LMDB:
   forrest --db trees -k default -f ldb dump |

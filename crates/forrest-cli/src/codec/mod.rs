@@ -77,9 +77,11 @@ impl<'v> Shown<'v> {
 }
 
 impl Format {
-    /// The format of a file, by the extension of its name, otherwise `self`.
+    /// The format of a file, by the extension of its name, otherwise `self`. But `tsv` and `csv`, which are others'
+    /// formats, hold for files of any name.
     pub(crate) fn of_file(self, path: &Path) -> Format {
         match path.extension().and_then(|e| e.to_str()) {
+            _ if matches!(self, Format::Tsv | Format::Csv) => self,
             Some("txt" | "text") => Format::Text,
             Some("tsv") => Format::Tsv,
             Some("csv") => Format::Csv,

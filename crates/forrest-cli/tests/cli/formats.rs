@@ -175,6 +175,37 @@ fn large_files_keep_their_order() {
     assert_eq!(place.run(&["--load", "in.txt", "count"]).ok(), "50000\n");
 }
 
+/// `tsv` and `csv` are others' formats, and hold for files of any name, in both directions.
+#[test]
+fn raw_formats_hold_for_files_of_any_name() {
+    let raw =
+        [("back\\slash", "tab\tin it"), ("#first", "#\\n"), ("#keyspace x", "end\r"), ("return\r", "\\x00")];
+    for format in ["tsv", "csv"] {
+        for name in ["out.txt", "out.hex", "out.jsonl", "out.ops"] {
+            let place = Place::new();
+            let db = forrest::Db::open(place.path().join("store").to_str().unwrap()).unwrap();
+            for (key, value) in raw {
+                db.set(key, value).unwrap();
+            }
+            if format == "csv" {
+                db.set("tab\tand\nline", "\"two\"\r\nlines").unwrap();
+            }
+            drop(db);
+            let run = |line: &str| place.run(&line.split(' ').collect::<Vec<_>>()).ok().to_owned();
+            run(&format!("-f {format} --db store dump {name}"));
+            run(&format!("-f {format} --db store count --dump again-{name}"));
+            let read = |name: &str| std::fs::read(place.path().join(name)).unwrap();
+            assert_eq!(read(name), read(&format!("again-{name}")), "{format} {name}");
+            run(&format!("-q -f {format} --db loaded load {name}"));
+            run(&format!("-q -f {format} --db first --load {name} count"));
+            for store in ["loaded", "first"] {
+                let scan = run(&format!("--db {store} scan"));
+                assert_eq!(scan, run("--db store scan"), "{format} {name} {store}");
+            }
+        }
+    }
+}
+
 /// The times at which values expire go through dump and load, in the formats that have a place for them.
 #[test]
 fn expiries_are_dumped_and_loaded() {
