@@ -122,12 +122,12 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
     }
     let uses_store = matches!(command, Command::Store(_));
     let mut session = Session::open(&store, home)?;
-    for path in &store.load {
+    let loaded = store.load.iter().try_for_each(|path| {
         let format = session.format.of_file(path);
-        load::load(&mut session, path, format, None)?;
-    }
+        load::load(&mut session, path, format, None).map(drop)
+    });
     session.was_changed = false;
-    let answer = dispatch(&mut session, command);
+    let answer = loaded.and_then(|()| dispatch(&mut session, command));
     // Changes and output before a failure still count.
     session.sync_changes()?;
     session.flush()?;

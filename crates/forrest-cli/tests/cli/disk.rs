@@ -254,6 +254,23 @@ fn what_was_loaded_before_a_mistake_stays() {
     assert_eq!(place.run(&["--db", "store", "scan"]).ok(), "a\t1\n");
 }
 
+/// What stays of a load that fails is synced, as it is after a command that fails.
+#[test]
+fn what_stays_of_a_failed_load_survives_power_loss() {
+    let place = Place::new();
+    place.write("bad.txt", "a\t1\nb\n");
+    let durable = |store: &str| place.run(&["tail", store, "--durability", "sync"]).ok().to_owned();
+    for arguments in [&["load", "bad.txt"][..], &["--load", "bad.txt", "count"]] {
+        for sync in [&["--sync"][..], &[]] {
+            let store = format!("store-{}-{}", arguments.len(), sync.len());
+            let options = ["--db", &store, "--history", "true"];
+            assert_eq!(place.run(&[&options[..], arguments, sync].concat()).code, Some(4));
+            assert_eq!(place.run(&["--db", &store, "scan"]).ok(), "a\t1\n");
+            assert_eq!(durable(&store), if sync.is_empty() { "" } else { "1\tset a 1\n" }, "{store}");
+        }
+    }
+}
+
 #[test]
 fn a_killed_shell_has_kept_what_it_answered() {
     let place = Place::new();
