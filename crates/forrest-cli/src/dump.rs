@@ -2,7 +2,8 @@
 //!
 //! All keyspaces are written, or the one chosen by `--keyspace`. Where there are several, each pair's is
 //! named as the format has it, also the default one. A regular file is written under another name beside
-//! it and takes its place when it is complete, so that an error on the way destroys nothing.
+//! it, which no file has, and takes its place when it is complete and survives power loss, so that an error on the way
+//! destroys nothing.
 //!
 //! Where the home has snapshots, the dump is the state of one moment. The formats `ops` and `jsonl` have the time at
 //! which a value expires; others do not, and a note gives the number of such values.
@@ -13,10 +14,12 @@ use crate::interrupt;
 use crate::session::Session;
 use crate::term;
 use forrest::{Capability, Entry, View};
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
+use tempfile::TempPath;
 
 /// Dumps to a file, or to standard output for `-`.
 pub(crate) fn dump(session: &mut Session, path: &Path) -> Result<(), Failure> {
@@ -148,8 +151,9 @@ pub(crate) fn write_entry(
 /// A file being written.
 struct Target {
     file: File,
-    /// Its name until it is complete, and its final name; `None` if it is written in place, as a pipe or a device is.
-    names: Option<(PathBuf, PathBuf)>,
+    /// Its name until it is complete, with which it is removed if it never is, and its final name; `None` if it is
+    /// written in place, as a pipe or a device is.
+    names: Option<(TempPath, PathBuf)>,
 }
 
 impl Target {
@@ -160,30 +164,30 @@ impl Target {
         }
         // A link stays a link: its target is replaced.
         let complete = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        let mut partial = complete.clone().into_os_string();
-        partial.push(".partial");
-        let file = File::create(&partial)?;
-        let target = Target { file, names: Some((partial.into(), complete)) };
+        let file = tempfile::Builder::new()
+            .prefix("forrest-dump-")
+            .suffix(".partial")
+            // Less the mask of the process, as for any new file.
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(directory_of(&complete))?;
         if let Some(old) = old {
-            target.file.set_permissions(old.permissions())?;
+            file.as_file().set_permissions(old.permissions())?;
         }
-        Ok(target)
+        let (file, partial) = file.into_parts();
+        Ok(Target { file, names: Some((partial, complete)) })
     }
 
-    fn finish(mut self) -> io::Result<()> {
-        if let Some((partial, complete)) = &self.names {
-            fs::rename(partial, complete)?;
-            self.names = None;
-        }
-        Ok(())
+    fn finish(self) -> io::Result<()> {
+        let Some((partial, complete)) = self.names else { return Ok(()) };
+        // DURABILITY: the content before the name, or the file could be empty after power loss; then the name.
+        self.file.sync_all()?;
+        partial.persist(&complete)?;
+        File::open(directory_of(&complete))?.sync_all()
     }
 }
 
-impl Drop for Target {
-    fn drop(&mut self) {
-        if let Some((partial, _)) = &self.names {
-            // An incomplete file is of no use. Errors are dropped: there is no place to report them.
-            let _ = fs::remove_file(partial);
-        }
-    }
+/// The directory of a file.
+fn directory_of(file: &Path) -> &Path {
+    let above = file.parent().filter(|above| !above.as_os_str().is_empty());
+    above.unwrap_or(Path::new("."))
 }

@@ -179,7 +179,8 @@ Examples:
 
 pub(crate) const DUMP: &str = "\
 Without --keyspace, all keyspaces are written. load reads the output of dump
-byte for byte. A file is replaced as a whole when it is complete.
+byte for byte. A file is replaced as a whole when it is complete and survives
+power loss.
 
 The formats are those of load, also for the names of files, and mdb-print: mdb
 with text where possible. ldb holds one keyspace; in mdb several become named

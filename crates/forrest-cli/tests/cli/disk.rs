@@ -4,6 +4,7 @@
 use crate::harness::{Place, Ran};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -268,6 +269,56 @@ fn what_stays_of_a_failed_load_survives_power_loss() {
             assert_eq!(place.run(&["--db", &store, "scan"]).ok(), "a\t1\n");
             assert_eq!(durable(&store), if sync.is_empty() { "" } else { "1\tset a 1\n" }, "{store}");
         }
+    }
+}
+
+/// A dump is written beside its file, under a name that no file has.
+#[test]
+fn a_dump_touches_no_other_file() {
+    let place = Place::new();
+    let path = |name: &str| place.path().join(name);
+    place.run(&["--db", "store", "set", "oak", "Quercus"]).ok();
+    place.write("out.txt.partial", "mine");
+    fs::write(path("out.txt"), "old").unwrap();
+    fs::set_permissions(path("out.txt"), fs::Permissions::from_mode(0o640)).unwrap();
+    place.shell("umask 022; forrest --db store dump out.txt && forrest --db store dump new.txt").ok();
+    assert_eq!(fs::read_to_string(path("out.txt.partial")).unwrap(), "mine");
+    let mode = |name: &str| fs::metadata(path(name)).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode("out.txt"), mode("new.txt")), (0o640, 0o644));
+    let names = || {
+        let entries = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        entries.collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = names();
+    // A dump that fails leaves the file, and nothing else.
+    let line = "ulimit -f 64; trap '' XFSZ; forrest --load large.txt dump out.txt";
+    place.write("large.txt", (0..20_000).map(|i| format!("key {i:05}\tvalue {i}\n")).collect::<String>());
+    let ran = place.shell(line);
+    assert!(ran.code == Some(4) && ran.stderr.contains("cannot write out.txt"), "{}", ran.stderr);
+    assert_eq!(fs::read_to_string(path("out.txt")).unwrap(), "oak\tQuercus\n");
+    fs::remove_file(path("large.txt")).unwrap();
+    assert_eq!(names(), before);
+}
+
+/// Of dumps to the same file at the same time, one stays whole.
+#[test]
+fn dumps_to_one_file_do_not_mix() {
+    let place = Place::new();
+    let content =
+        |word: &str| -> String { (0..30_000).map(|i| format!("{word} {i:06}\t{word}\n")).collect() };
+    for word in ["oak", "elm"] {
+        place.write(format!("{word}.txt"), content(word));
+    }
+    for round in 0..5 {
+        let dump = |word: &str| {
+            let file = format!("{word}.txt");
+            place.command(&["-q", "load", &file, "--dump", "out.txt"]).spawn().unwrap()
+        };
+        for mut child in ["oak", "elm", "oak", "elm"].map(dump) {
+            assert!(child.wait().unwrap().success());
+        }
+        let out = fs::read_to_string(place.path().join("out.txt")).unwrap();
+        assert!(out == content("oak") || out == content("elm"), "round {round}: mixed");
     }
 }
 

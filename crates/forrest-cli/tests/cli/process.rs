@@ -57,18 +57,6 @@ fn an_answer_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn a_dump_that_fails_leaves_the_old_file() {
-    let place = Place::new();
-    place.write("in.txt", "a\t1\n");
-    place.write("out.txt", "precious\n");
-    // The name under which a dump is written until it is complete is taken by a directory.
-    std::fs::create_dir(place.path().join("out.txt.partial")).unwrap();
-    let ran = place.run(&["--load", "in.txt", "count", "--dump", "out.txt"]);
-    assert_eq!(ran.code, Some(4));
-    assert_eq!(std::fs::read_to_string(place.path().join("out.txt")).unwrap(), "precious\n");
-}
-
-#[test]
 fn ctrl_c_while_the_reader_of_the_output_waits() {
     let place = Place::new();
     large(&place);
