@@ -5,7 +5,7 @@ use crate::args::{
     BackupVerifyArgs,
 };
 use crate::codec::{Format, write_json_field};
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::interrupt;
 use crate::progress;
 use crate::session::{Answer, Session};
@@ -60,12 +60,12 @@ fn create(session: &mut Session, args: &BackupCreateArgs) -> Result<Answer, Fail
 fn list(session: &mut Session, args: &BackupListArgs) -> Result<Answer, Failure> {
     let key = session.home.key.clone();
     for backup in backups(&args.directory, key.as_ref()).map_err(|error| failed(&args.directory, error))? {
-        print(session, &backup, |session, backup| match &backup.damage {
-            None => {
-                let Backup { id, time, bytes, new_bytes, .. } = backup;
-                session.line(format_args!("{id}\t{}\t{bytes}\t{new_bytes}", utc(*time)))
-            }
-            Some(damage) => session.line(format_args!("{}\tdamaged: {damage}", backup.id)),
+        if let Some(damage) = &backup.damage {
+            print_damage(session, backup.id, damage)?;
+            continue;
+        }
+        print(session, &backup, |session, Backup { id, time, bytes, new_bytes, .. }| {
+            session.line(format_args!("{id}\t{}\t{bytes}\t{new_bytes}", utc(*time)))
         })?;
     }
     Ok(Answer::Done)
@@ -81,16 +81,41 @@ fn verify(session: &mut Session, args: &BackupVerifyArgs) -> Result<Answer, Fail
             all.iter().map(|backup| backup.id).collect()
         }
     };
+    let (count, mut failures) = (ids.len(), Vec::new());
     for id in ids {
         let mut watch = progress::watching(&session.term, session.quiet);
         let read = verify_backup(&args.directory, key, Some(id), |now| watch(now.done, now.whole));
         drop(watch);
-        let backup = read.map_err(|error| failed(&args.directory, error))?;
-        print(session, &backup, |session, backup| {
-            session.line(format_args!("{}\twhole\t{}", backup.id, term::size(backup.bytes)))
-        })?;
+        match read {
+            Ok(backup) => {
+                print(session, &backup, |session, backup| {
+                    session.line(format_args!("{}\twhole\t{}", backup.id, term::size(backup.bytes)))
+                })?;
+            }
+            // The others may be whole.
+            Err(error) => {
+                interrupt::check()?;
+                print_damage(session, id, &error.to_string())?;
+                failures.push(Failure::Opening(args.directory.clone(), error));
+            }
+        }
     }
-    Ok(Answer::Done)
+    if failures.len() > 1 && failures.iter().any(|failure| failure.code() == failure::DAMAGE) {
+        let (directory, failed) = (args.directory.display(), failures.len());
+        return Err(Failure::Wrong(format!("{directory}: {failed} of {count} backups are damaged")));
+    }
+    failures.into_iter().next().map_or(Ok(Answer::Done), Err)
+}
+
+/// Prints that a backup is damaged, as `list` does.
+fn print_damage(session: &mut Session, id: u64, damage: &str) -> Result<(), Failure> {
+    if session.format != Format::Jsonl {
+        return session.line(format_args!("{id}\tdamaged: {damage}"));
+    }
+    let mut out = format!("{{\"id\": {id}, ").into_bytes();
+    write_json_field("damage", damage.as_bytes(), &mut out);
+    out.extend_from_slice(b"}\n");
+    session.write(&out)
 }
 
 fn make(session: &mut Session, args: &BackupRestoreArgs) -> Result<Answer, Failure> {
@@ -158,15 +183,9 @@ fn print(
     }
     let Backup { id, time, bytes, new_bytes, files, .. } = backup;
     let mut out = format!("{{\"id\": {id}, ").into_bytes();
-    match &backup.damage {
-        Some(damage) => write_json_field("damage", damage.as_bytes(), &mut out),
-        None => {
-            write_json_field("time", utc(*time).as_bytes(), &mut out);
-            let rest = format!(", \"bytes\": {bytes}, \"new_bytes\": {new_bytes}, \"files\": {files}");
-            out.extend_from_slice(rest.as_bytes());
-        }
-    }
-    out.extend_from_slice(b"}\n");
+    write_json_field("time", utc(*time).as_bytes(), &mut out);
+    let rest = format!(", \"bytes\": {bytes}, \"new_bytes\": {new_bytes}, \"files\": {files}}}\n");
+    out.extend_from_slice(rest.as_bytes());
     session.write(&out)?;
     Ok(Answer::Done)
 }

@@ -388,7 +388,8 @@ Examples:
 
 pub(crate) const BACKUP_VERIFY: &str = "\
 Reads every byte of the backups past no cache but the system's, and compares
-checksums. Damage is reported with file and offset, and exit code 3.
+checksums. Prints a line for each: \"whole\" and its size, or the damage with file
+and offset. Exit code 3 if one of them is damaged.
 
 Examples:
   forrest backup verify backups

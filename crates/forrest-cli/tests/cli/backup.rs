@@ -57,6 +57,52 @@ fn a_store_is_backed_up_listed_verified_restored_and_pruned() {
     assert!(!place.path().join("damaged").exists());
 }
 
+/// All backups are read, however many are damaged.
+#[test]
+fn verify_goes_on_after_a_damaged_backup() {
+    let place = Place::new();
+    let mut copies = Vec::new();
+    let tables = || {
+        let entries = fs::read_dir(place.path().join("backups")).into_iter().flatten();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.filter(|path| fs::metadata(path).unwrap().len() > 20_000).collect::<Vec<_>>()
+    };
+    for round in 0..3 {
+        // Each backup has a table that no other has.
+        let lines: String = (0..3000).map(|at| format!("key{at:05}\tvalue {at} of {round}\n")).collect();
+        place.write("in.txt", lines);
+        place.run(&["--db", "store", "load", "in.txt"]).ok();
+        place.run(&["compact", "store"]).ok();
+        place.run(&["backup", "create", "store", "backups"]).ok();
+        let now = tables();
+        copies.push(now.iter().find(|path| !copies.contains(*path)).expect("one is new").clone());
+    }
+    let verify = |format: &str| place.run(&["-f", format, "backup", "verify", "backups"]);
+    assert_eq!(verify("text").ok().matches("whole").count(), 3);
+    let damage = |at: usize| {
+        let mut bytes = fs::read(&copies[at]).unwrap();
+        bytes[6000] ^= 1;
+        fs::write(&copies[at], &bytes).unwrap();
+        copies[at].file_name().unwrap().to_str().unwrap().to_owned()
+    };
+    let first = damage(0);
+    let ran = verify("text");
+    let lines: Vec<&str> = ran.text().lines().collect();
+    assert_eq!((ran.code, lines.len()), (Some(3), 3), "{ran:?}");
+    assert!(lines[0].contains("\tdamaged: ") && lines[0].contains(&first), "{ran:?}");
+    assert!(
+        lines[1..].iter().all(|line| line.contains("\twhole\t")) && ran.stderr.contains(&first),
+        "{ran:?}"
+    );
+    let second = damage(1);
+    let ran = verify("jsonl");
+    let lines: Vec<serde_json::Value> =
+        ran.text().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!((ran.code, lines.len()), (Some(3), 3), "{ran:?}");
+    assert!(lines[1]["damage"].as_str().unwrap().contains(&second) && lines[2]["bytes"].is_u64(), "{ran:?}");
+    assert!(ran.stderr.contains("2 of 3 backups are damaged"), "{}", ran.stderr);
+}
+
 /// `kill -9` of `backup create`, `restore` and `prune` at random moments: each backup that is listed is whole and has
 /// what the store had, and a store that is there was restored as a whole. `FORREST_SEED` sets the seed; the moments are
 /// in time, so a seed repeats a run only nearly.
