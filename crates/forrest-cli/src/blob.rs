@@ -4,7 +4,7 @@ use crate::args::{BlobCommand, BlobGetArgs, BlobPutArgs};
 use crate::codec::Shown;
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::session::{Answer, Session};
+use crate::session::{Answer, Session, no_keyspace};
 use forrest::{Blobs, Error};
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
@@ -24,8 +24,7 @@ pub(crate) fn run(session: &mut Session, command: &BlobCommand) -> Result<Answer
     let name = if session.space_is_chosen { session.space.name().to_owned() } else { KEYSPACE.to_owned() };
     let reads = matches!(command, BlobCommand::Get(_) | BlobCommand::List(_));
     if reads && !session.db.keyspaces()?.contains(&name) {
-        // A read must not create a keyspace.
-        return Err(Failure::Absent(format!("there is no keyspace {name} in {}", session.home.url)));
+        return Err(no_keyspace(&name, &session.home));
     }
     let blobs = session.db.blobs(&name)?;
     match command {

@@ -443,6 +443,8 @@ last command.
 
 With --sync, each line is done only when its changes survive power loss.
 
+On disk the store is created if it does not exist, and a note says so.
+
 Examples:
   forrest shell
   forrest --load in.txt shell --dump out.txt
@@ -453,9 +455,9 @@ Examples:
 
 /// Of the shell's own `help`.
 pub(crate) const LINE: &str = "\
-@NAME before a command means the keyspace NAME for this line. Operations as in
-.ops files work too: compare-and-swap KEY EXPECTED NEW, delete-range START END,
-where - is no value and no end.";
+@NAME before a command means the keyspace NAME for this line; a command that
+changes it creates it. Operations as in .ops files work too: compare-and-swap
+KEY EXPECTED NEW, delete-range START END, where - is no value and no end.";
 
 pub(crate) const DEMO: &str = "\
 Stores every file's path with its kind, mode, size and time of change. Then it

@@ -1,7 +1,8 @@
 //! [`Home`]: which store a command works on, and whether it may make it.
 //!
-//! Only commands that write create a store on disk. A read of a store that does not exist is an error, so that a
-//! mistyped path does not create an empty store. A directory that holds something else is an error too.
+//! Only commands that write create a store on disk, and the shell, which says so. A read of a store that does not exist
+//! is an error, so that a mistyped path does not create an empty store. A directory that holds something else is an
+//! error too.
 
 use crate::args::StoreOptions;
 use crate::failure::Failure;
@@ -213,6 +214,12 @@ impl Home {
     /// True if only an existing store is opened. Then no keyspace must be created in it either.
     pub(crate) fn only_exists(&self) -> bool {
         !self.makes || self.reads == Reads::Always
+    }
+
+    /// True if the store would be made on disk: there is none.
+    pub(crate) fn is_missing(&self) -> bool {
+        !self.only_exists()
+            && self.directory().is_some_and(|path| check(path, true).is_ok() && check(path, false).is_err())
     }
 
     /// The directory, if the store is on disk.

@@ -121,7 +121,11 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
         ));
     }
     let uses_store = matches!(command, Command::Store(_));
+    let is_made = matches!(command, Command::Shell(_)) && home.is_missing();
     let mut session = Session::open(&store, home)?;
+    if is_made {
+        session.note(format_args!("made a new store at {}", session.home.url));
+    }
     let loaded = store.load.iter().try_for_each(|path| {
         let format = session.format.of_file(path);
         load::load(&mut session, path, format, None).map(drop)

@@ -38,6 +38,11 @@ impl Answer {
     }
 }
 
+/// A keyspace that is not there, and that a read must not create.
+pub(crate) fn no_keyspace(name: &str, home: &Home) -> Failure {
+    Failure::Absent(format!("there is no keyspace {name} in {}", home.url))
+}
+
 /// One open store, and the options of its input and output.
 pub(crate) struct Session {
     pub(crate) db: Db,
@@ -74,7 +79,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens the store that the arguments name.
+    /// Opens the store that the arguments name, and the keyspace. Where the store may be made, the keyspace may be too.
     pub(crate) fn open(args: &StoreArgs, home: Home) -> Result<Self, Failure> {
         let (db, is_beside) = home.open()?;
         if args.sync && !db.capabilities().has(Capability::Sync) {
@@ -84,7 +89,7 @@ impl Session {
         let is_kept = db.capabilities().has(Capability::Persistence);
         if is_kept && home.only_exists() && !name.is_empty() && !db.keyspaces()?.iter().any(|n| n == name) {
             // A read must not create a keyspace.
-            return Err(Failure::Absent(format!("there is no keyspace {name} in {}", home.url)));
+            return Err(no_keyspace(name, &home));
         }
         let space = db.keyspace(name)?;
         let session = Session {

@@ -2,8 +2,8 @@
 //!
 //! A line is split into words as the library's [`forrest::line`] module has it, so every operation in that form is
 //! a line of the shell; everything else is parsed as the command line is. `@NAME` as the first word means
-//! another keyspace for this line. With a prompt an error is shown and the shell goes on; in a script the
-//! first error ends it.
+//! another keyspace for this line, which is made if it is missing and the line changes it. With a prompt an error is
+//! shown and the shell goes on; in a script the first error ends it.
 
 use crate::args::{Line, LineCommand};
 use crate::codec::{Format, Shown, text, write_json_field};
@@ -12,11 +12,11 @@ use crate::diff::{Change, Diff, Kind};
 use crate::editor::Editor;
 use crate::failure::{Failure, Place};
 use crate::interrupt::{self, Patient};
-use crate::session::{Answer, Session};
+use crate::session::{Answer, Session, no_keyspace};
 use crate::term::{self, Style};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
-use forrest::{Op, WriteBatch, Written, line};
+use forrest::{Keyspace, Op, WriteBatch, Written, line};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
@@ -55,6 +55,25 @@ pub(crate) fn run(session: &mut Session, script: Option<&Path>) -> Result<Answer
         session.note(format_args!("the changes since begin were not committed, and are forgotten"));
     }
     result.map(|()| answer)
+}
+
+/// What a line asks for.
+enum Parsed {
+    Op(Op),
+    Command(LineCommand),
+    /// The help of a command.
+    Help(String),
+}
+
+impl Parsed {
+    /// True if it changes no keyspace, alone or at the end of a batch.
+    fn only_reads(&self, is_in_batch: bool) -> bool {
+        match self {
+            Parsed::Op(op) => matches!(op, Op::CompareRange { .. }) && !is_in_batch,
+            Parsed::Command(LineCommand::Store(command)) => command.only_reads(),
+            Parsed::Command(_) | Parsed::Help(_) => true,
+        }
+    }
 }
 
 struct Shell<'s> {
@@ -151,40 +170,50 @@ impl Shell<'_> {
             words.push(word);
         }
         let Some(name) = words.first().and_then(|w| w.bytes.strip_prefix(b"@")) else {
-            return self.run_words(text, words);
+            let parsed = self.parse(text, words)?;
+            return Ok(self.run_parsed(parsed)?);
         };
-        let name =
-            std::str::from_utf8(name).map_err(|_| Failure::usage("a keyspace's name must be UTF-8"))?;
-        let space = self.session.db.keyspace(name).map_err(Failure::from)?;
-        let outer = std::mem::replace(&mut self.session.space, space);
+        let name = String::from_utf8(name.to_vec());
+        let name = name.map_err(|_| Failure::usage("a keyspace's name must be UTF-8"))?;
         words.remove(0);
-        let result = self.run_words(text, words);
+        let parsed = self.parse(text, words)?;
+        let space = self.keyspace(&name, parsed.only_reads(self.session.batch.is_some()))?;
+        let outer = std::mem::replace(&mut self.session.space, space);
+        let result = self.run_parsed(parsed);
         self.session.space = outer;
-        result
+        Ok(result?)
     }
 
-    fn run_words(&mut self, text: &str, words: Vec<line::Word>) -> Result<ControlFlow<()>, Stop> {
-        let flow = match op(text, &words)? {
-            Some(op) => {
-                let format = self.session.format;
-                let op = if format.is_hex() { from_hex(format, &op)? } else { op };
-                self.answer = commands::perform(self.session, op.borrowed())?;
-                ControlFlow::Continue(())
-            }
-            None => {
-                let words = words.into_iter().map(|word| OsString::from_vec(word.bytes));
-                let parsed =
-                    self.parser.try_get_matches_from_mut(words).and_then(|m| Line::from_arg_matches(&m));
-                match parsed {
-                    Ok(Line { command }) => self.run_command(command)?,
-                    Err(e) if e.kind() == ErrorKind::DisplayHelp => {
-                        self.session.write(e.render().to_string().as_bytes())?;
-                        ControlFlow::Continue(())
-                    }
-                    Err(e) => return Err(Failure::Arguments(e).into()),
-                }
-            }
-        };
+    /// The keyspace that a line names. A line that changes nothing makes none.
+    fn keyspace(&self, name: &str, only_reads: bool) -> Result<Keyspace, Failure> {
+        let Session { db, home, .. } = &*self.session;
+        if only_reads && !name.is_empty() && !db.keyspaces()?.iter().any(|there| there == name) {
+            return Err(no_keyspace(name, home));
+        }
+        Ok(db.keyspace(name)?)
+    }
+
+    /// Parses a line, of which `words` are those after the keyspace.
+    fn parse(&mut self, text: &str, words: Vec<line::Word>) -> Result<Parsed, Stop> {
+        if let Some(op) = op(text, &words)? {
+            let format = self.session.format;
+            return Ok(Parsed::Op(if format.is_hex() { from_hex(format, &op)? } else { op }));
+        }
+        let words = words.into_iter().map(|word| OsString::from_vec(word.bytes));
+        match self.parser.try_get_matches_from_mut(words).and_then(|m| Line::from_arg_matches(&m)) {
+            Ok(Line { command }) => Ok(Parsed::Command(command)),
+            Err(e) if e.kind() == ErrorKind::DisplayHelp => Ok(Parsed::Help(e.render().to_string())),
+            Err(e) => Err(Failure::Arguments(e).into()),
+        }
+    }
+
+    fn run_parsed(&mut self, parsed: Parsed) -> Result<ControlFlow<()>, Failure> {
+        let mut flow = ControlFlow::Continue(());
+        match parsed {
+            Parsed::Op(op) => self.answer = commands::perform(self.session, op.borrowed())?,
+            Parsed::Command(command) => flow = self.run_command(command)?,
+            Parsed::Help(text) => self.session.write(text.as_bytes())?,
+        }
         // A line is done only after this.
         self.session.sync_changes()?;
         self.session.flush()?;
