@@ -2,13 +2,13 @@
 //!
 //! Lines are applied as they are read, pairs in batches, so that files of any size need constant memory. An error ends
 //! the load and is reported with file, line and column; the lines before it stay loaded. With [`Refused`] such a line
-//! is written to a file, and the load goes on.
+//! is written to a file, and the load goes on. A line that is longer than any pair is wrong, and is not read further.
 //!
 //! As long as the keys ascend, batches are ingested instead on disk, from the [`BATCHES_BEFORE_INGEST`]th on. An ingest
 //! ends after [`INGEST_BYTES_MAX`], at the end of the pairs of a keyspace, or with the first key that is out of order:
 //! then the load goes on in batches.
 
-use crate::codec::{Format, Item, Left, Mistake, Reader};
+use crate::codec::{Format, Item, Left, Mistake, Reader, START_BYTES};
 use crate::failure::{Failure, Place};
 use crate::interrupt::{self, Patient};
 use crate::progress::Bar;
@@ -30,6 +30,9 @@ const BAR_BYTES_MIN: u64 = 4 << 20;
 /// Pairs of a batch, and bytes of its keys and values.
 const BATCH_PAIRS_MAX: usize = 1000;
 const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of a line that is passed over which are held at once.
+const PIECE_BYTES: u64 = 64 << 10;
 
 /// An ingest waits for several syncs, so it is not for few pairs.
 const BATCHES_BEFORE_INGEST: usize = 16;
@@ -63,6 +66,19 @@ impl Refused {
         self.lines += lines.split(|&byte| byte == b'\n').count() as u64;
         let written = self.file.write_all(lines).and_then(|()| self.file.write_all(b"\n"));
         written.map_err(|error| cannot_write(&self.path, error))
+    }
+
+    /// Adds lines, of which the last goes on in `rest`, in pieces. Returns the bytes that it read.
+    fn add_long(&mut self, lines: &[u8], mut rest: Rest<'_, impl BufRead>) -> Result<u64, Failure> {
+        self.lines += lines.split(|&byte| byte == b'\n').count() as u64;
+        let mut write =
+            |bytes: &[u8]| self.file.write_all(bytes).map_err(|error| cannot_write(&self.path, error));
+        write(lines)?;
+        while let Some(piece) = rest.next()? {
+            write(piece)?;
+        }
+        write(b"\n")?;
+        Ok(rest.read_bytes)
     }
 
     /// Notes how many lines there were.
@@ -108,6 +124,42 @@ pub(crate) fn check_refused<'p>(
     Ok(())
 }
 
+/// Reads a line with its line feed, after what there is of it. False if it has more than `bytes_max` bytes, and only
+/// its beginning was read; nothing at the end of the input.
+fn read_line(reader: &mut impl BufRead, bytes_max: usize, line: &mut Vec<u8>) -> io::Result<bool> {
+    let room = bytes_max.saturating_add(1).saturating_sub(line.len());
+    reader.by_ref().take(room as u64).read_until(b'\n', line)?;
+    Ok(line.ends_with(b"\n") || line.len() <= bytes_max)
+}
+
+/// The rest of a line, in pieces.
+struct Rest<'r, R> {
+    reader: &'r mut R,
+    /// The name of the input.
+    input: &'r str,
+    piece: Vec<u8>,
+    /// Bytes read so far, with the line feed.
+    read_bytes: u64,
+}
+
+impl<R: BufRead> Rest<'_, R> {
+    fn next(&mut self) -> Result<Option<&[u8]>, Failure> {
+        interrupt::check()?;
+        if self.piece.ends_with(b"\n") {
+            return Ok(None);
+        }
+        self.piece.clear();
+        let read = self.reader.by_ref().take(PIECE_BYTES).read_until(b'\n', &mut self.piece);
+        self.read_bytes += read.map_err(|error| cannot_read(self.input, error))? as u64;
+        let piece = self.piece.strip_suffix(b"\n").unwrap_or(&self.piece);
+        Ok((!self.piece.is_empty()).then_some(piece))
+    }
+}
+
+fn cannot_read(input: &str, error: io::Error) -> Failure {
+    Failure::io(format!("cannot read {input}"), error)
+}
+
 /// Loads a file, or standard input for `-`.
 pub(crate) fn load(
     session: &mut Session,
@@ -120,7 +172,7 @@ pub(crate) fn load(
         return Loader::new(session, format, "standard input", refused).run(stdin, 0);
     }
     let name = path.display().to_string();
-    let cannot = |e| Failure::io(format!("cannot read {name}"), e);
+    let cannot = |e| cannot_read(&name, e);
     let file = File::open(path).map_err(cannot)?;
     let metadata = file.metadata().map_err(cannot)?;
     if metadata.is_dir() {
@@ -181,7 +233,10 @@ struct Loader<'s, 'n> {
     space: Keyspace,
     /// The keyspace that the line before named, kept open for the next that does.
     named: Option<Keyspace>,
+    format: Format,
     reader: Reader,
+    /// Most bytes of a line, or of the lines of one pair.
+    line_bytes_max: usize,
     input: &'n str,
     pending: Pending,
     /// The pairs that were read, as long as their keys ascend; `None` after that.
@@ -211,7 +266,9 @@ impl<'s, 'n> Loader<'s, 'n> {
             first,
             space,
             named: None,
+            format,
             reader,
+            line_bytes_max: format.line_bytes_max(),
             input,
             pending,
             ascending,
@@ -259,17 +316,26 @@ impl<'s, 'n> Loader<'s, 'n> {
         loop {
             interrupt::check()?;
             line.clear();
-            let read = reader.read_until(b'\n', &mut line);
-            let read = read.map_err(|e| Failure::io(format!("cannot read {}", self.input), e))?;
-            if read == 0 {
+            let too_long = self.read_line(&mut reader, &mut line)?;
+            if line.is_empty() {
                 break;
             }
             self.number += 1;
-            done_bytes += read as u64;
+            done_bytes += line.len() as u64;
             if self.number.is_multiple_of(LINES_PER_DRAW) {
                 let ingested = self.ascending.as_ref().and_then(|ascending| ascending.ingest.as_ref());
                 let pairs = self.changes + ingested.map_or(0, Ingest::len);
                 bar.show(done_bytes, || format!("loading: {}", term::plural(pairs, "pair", "pairs")));
+            }
+            if let Some(what) = too_long {
+                let failure = Failure::Input(self.place(self.number, 0), what);
+                let Some(refused) = &mut self.refused else { return Err(failure) };
+                begun.extend_from_slice(&line);
+                let rest = Rest { reader: &mut reader, input: self.input, piece: Vec::new(), read_bytes: 0 };
+                done_bytes += refused.add_long(&begun, rest)?;
+                begun.clear();
+                self.reader.forget();
+                continue;
             }
             let line = line.strip_suffix(b"\n").unwrap_or(&line);
             let taken = match self.reader.line(line) {
@@ -302,6 +368,31 @@ impl<'s, 'n> Loader<'s, 'n> {
             Some(refused) if !begun.is_empty() => refused.add(begun.strip_suffix(b"\n").unwrap_or(&begun)),
             _ => Err(Failure::Input(self.place(self.number.max(1), 0), what.to_owned())),
         }
+    }
+
+    /// Reads the next line with its line feed; nothing at the end. Of a line that is too long only the beginning, and
+    /// says why.
+    fn read_line(&self, reader: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Option<String>, Failure> {
+        let mut read = |bytes_max, line: &mut Vec<u8>| {
+            read_line(reader, bytes_max, line).map_err(|error| cannot_read(self.input, error))
+        };
+        let begun = self.reader.begun_bytes();
+        let most = self.line_bytes_max;
+        let room = most.saturating_sub(begun);
+        if room > START_BYTES && !self.reader.is_within() {
+            if read(START_BYTES, line)? {
+                return Ok(None);
+            }
+            if let Some(why) = self.format.refuses(line) {
+                return Ok(Some(why));
+            }
+        }
+        Ok((!read(room, line)?).then(|| match begun {
+            0 => format!("longer than {most} bytes, as no pair is"),
+            _ => format!(
+                "longer than {most} bytes with the lines before it, as no pair is: quotes are not closed"
+            ),
+        }))
     }
 
     fn place(&self, line: u64, column: u64) -> Place {
@@ -471,6 +562,64 @@ pub(crate) fn column(line: &[u8], at: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::Cli;
+    use crate::home::{Home, MEMORY};
+    use clap::Parser;
+
+    /// Loads a text into memory with a limit. Returns the error or the pairs, and the wrong lines if they are skipped.
+    fn load_within(bytes_max: usize, format: Format, text: &[u8], skips: bool) -> (String, Vec<u8>) {
+        let place = tempfile::tempdir().unwrap();
+        let wrong = place.path().join("wrong");
+        let cli = Cli::try_parse_from(["forrest", "-q", "count"]).unwrap();
+        let mut session = Session::open(&cli.store, Home::at(MEMORY, true)).unwrap();
+        let mut refused = skips.then(|| Refused::create(&wrong).unwrap());
+        let mut loader = Loader::new(&mut session, format, "input", refused.as_mut());
+        loader.line_bytes_max = bytes_max;
+        // So small a buffer, that a line has several pieces.
+        let loaded = loader.run(BufReader::with_capacity(3, text), 0);
+        if let Some(refused) = refused {
+            refused.finish(&session).unwrap();
+        }
+        let pair = |entry: forrest::Result<forrest::Entry>| {
+            let entry = entry.unwrap();
+            format!("{}={}", entry.key().escape_ascii(), entry.value().unwrap().escape_ascii())
+        };
+        let pairs: Vec<_> = session.space.range(..).map(pair).collect();
+        let answer = loaded.map_or_else(|failure| failure.to_string(), |_| pairs.join(" "));
+        (answer, fs::read(wrong).unwrap_or_default())
+    }
+
+    #[test]
+    fn a_line_has_a_limit() {
+        let text = b"a\t1\nb\t345678901\nc\t3456789\nd\t34567890123";
+        let (refused, _) = load_within(9, Format::Text, text, false);
+        assert_eq!(refused, "input:2: longer than 9 bytes, as no pair is");
+        assert_eq!(load_within(9, Format::Text, text, true).0, "a=1 c=3456789");
+        assert_eq!(load_within(9, Format::Text, text, true).1, b"b\t345678901\nd\t34567890123\n");
+        assert_eq!(load_within(13, Format::Text, text, false).0, "a=1 b=345678901 c=3456789 d=34567890123");
+        assert_eq!(
+            load_within(12, Format::Text, text, false).0,
+            "input:4: longer than 12 bytes, as no pair is"
+        );
+        // Longer than the pieces in which the rest of a line is passed over.
+        let long = [b"k\t".to_vec(), vec![b'v'; 3 * PIECE_BYTES as usize], b"\na\t1\n".to_vec()].concat();
+        let (pairs, wrong) = load_within(100, Format::Text, &long, true);
+        assert!(pairs == "a=1" && wrong == long[..long.len() - 4], "{pairs}");
+    }
+
+    #[test]
+    fn a_row_of_several_lines_has_the_same_limit() {
+        let text = b"a,1\nb,\"2\n3\"\nc,\"4\n5\n6\nd,7\ne,8\n";
+        let (refused, _) = load_within(11, Format::Csv, text, false);
+        assert!(refused.starts_with("input:7: longer than 11 bytes with the lines before it"), "{refused}");
+        // What follows the limit is read as if the quotes were closed.
+        let (pairs, wrong) = load_within(11, Format::Csv, text, true);
+        assert_eq!((&pairs[..], &wrong[..]), ("a=1 b=2\\n3 e=8", &b"c,\"4\n5\n6\nd,7\n"[..]));
+        // A line that is too long ends the row as well.
+        let text = b"c,\"4\n5 and many more\ne,8\n";
+        let (pairs, wrong) = load_within(11, Format::Csv, text, true);
+        assert_eq!((&pairs[..], &wrong[..]), ("e=8", &b"c,\"4\n5 and many more\n"[..]));
+    }
 
     #[test]
     fn columns_count_characters() {

@@ -4,10 +4,8 @@
 use super::item::{Item, Mistake};
 use forrest::Op;
 
-/// Most bytes of a record. One quote too many would else take the rest of a file.
-const RECORD_BYTES_MAX: usize = 256 << 20;
-
-/// Reads records, which may have several lines.
+/// Reads records, which may have several lines. One quote too many takes the rest of a file, so the caller limits
+/// [`begun_bytes`](Reader::begun_bytes).
 #[derive(Default)]
 pub(crate) struct Reader {
     /// The lines of the record that has not ended.
@@ -25,10 +23,6 @@ impl Reader {
             let record = std::mem::take(&mut self.begun);
             return read(record.strip_suffix(b"\r").unwrap_or(&record));
         }
-        if self.begun.len() > RECORD_BYTES_MAX {
-            *self = Reader::default();
-            return Err(Mistake::new(line.len(), "quotes are not closed within 256 MiB"));
-        }
         self.begun.push(b'\n');
         Ok(Item::Nothing)
     }
@@ -36,6 +30,11 @@ impl Reader {
     /// Whether a record has begun and not ended.
     pub(crate) fn is_within(&self) -> bool {
         self.in_quotes
+    }
+
+    /// Bytes of the record that has not ended.
+    pub(crate) fn begun_bytes(&self) -> usize {
+        self.begun.len()
     }
 
     /// Fails within a record.

@@ -25,12 +25,17 @@ pub(crate) use item::{Item, Mistake};
 
 use crate::failure::Failure;
 use clap::ValueEnum;
-use forrest::{Expires, Op, line};
+use forrest::{Expires, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_VALUE_BYTES, Op, line};
 use serde_json::Value as Json;
 use std::path::Path;
 
 /// Start of a line in `text` or `hex` that selects a keyspace.
 const KEYSPACE_DIRECTIVE: &[u8] = b"#keyspace ";
+
+/// Most bytes of a line besides a keyspace, a key and a value. Few of them are needed; the rest is for spaces.
+const MARKS_BYTES_MAX: usize = 4096;
+/// After this many bytes of a line [`Format::refuses`] can say in each format whether there is a key.
+pub(crate) const START_BYTES: usize = 4 * MAX_KEY_BYTES + MARKS_BYTES_MAX + 1;
 
 /// A way to write pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -90,6 +95,47 @@ impl Format {
             Some("ops") => Format::Ops,
             _ => self,
         }
+    }
+
+    /// Most bytes that a byte of a key or a value takes.
+    fn expansion(self) -> usize {
+        match self {
+            Format::Tsv => 1,
+            // Quotes are doubled.
+            Format::Csv | Format::Hex | Format::Ldb | Format::Mdb => 2,
+            // \NN
+            Format::MdbPrint => 3,
+            // \xNN
+            Format::Text | Format::Ops => 4,
+            // \u00NN
+            Format::Jsonl => 6,
+        }
+    }
+
+    /// Most bytes of a line, or of a record of several lines: with the largest key, the largest value, and all of their
+    /// bytes in the longest form. That is 4 GiB in `tsv`, 8 in `csv`, `hex`, `ldb` and `mdb`, 12 in `mdb-print`, 16 in
+    /// `text`, 24 in `jsonl`, and 32 in `ops`, where a compare-and-swap has two values.
+    pub(crate) fn line_bytes_max(self) -> usize {
+        let values = if self == Format::Ops { MAX_VALUE_BYTES.saturating_mul(2) } else { MAX_VALUE_BYTES };
+        // `mdb_dump -p` is read as `mdb` as well.
+        let each = if self == Format::Mdb { Format::MdbPrint.expansion() } else { self.expansion() };
+        each.saturating_mul(values.saturating_add(MAX_KEY_BYTES + MAX_KEYSPACE_NAME_BYTES))
+            .saturating_add(MARKS_BYTES_MAX)
+    }
+
+    /// Why no line is right that begins so, however it goes on: the key should have ended. `None` if it may be right.
+    pub(crate) fn refuses(self, beginning: &[u8]) -> Option<String> {
+        let (separator, name) = match self {
+            Format::Tsv => (&b"\t"[..], "tab"),
+            Format::Csv => (&b","[..], "comma"),
+            Format::Text | Format::Hex | Format::Ldb if beginning.starts_with(b"#") => return None,
+            Format::Text | Format::Hex => (&b"\t"[..], "tab"),
+            Format::Ldb => (ldb::ARROW.as_bytes(), "==>"),
+            Format::Jsonl | Format::Ops | Format::Mdb | Format::MdbPrint => return None,
+        };
+        let bytes = self.expansion() * MAX_KEY_BYTES + MARKS_BYTES_MAX;
+        let is_key = beginning.len() > bytes && !beginning.windows(separator.len()).any(|at| at == separator);
+        is_key.then(|| format!("no {name} in the first {bytes} bytes, and no key is that long"))
     }
 
     /// Appends a key or value to `out`.
@@ -375,6 +421,18 @@ impl Reader {
         matches!(self, Reader::Csv(reader) if reader.is_within())
     }
 
+    /// Bytes of the lines of a pair that goes on in the next one.
+    pub(crate) fn begun_bytes(&self) -> usize {
+        if let Reader::Csv(reader) = self { reader.begun_bytes() } else { 0 }
+    }
+
+    /// Forgets the lines of a pair that goes on in the next one.
+    pub(crate) fn forget(&mut self) {
+        if let Reader::Csv(reader) = self {
+            *reader = csv::Reader::default();
+        }
+    }
+
     /// What was left out of the lines so far.
     pub(crate) fn left(&self) -> Left {
         match self {
@@ -517,4 +575,28 @@ fn read_json(line: &[u8]) -> Result<Item, Mistake> {
         None => Op::Set { key, value },
     };
     Ok(Item::Change(op, keyspace))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_pair_fits_into_a_line() {
+        let (key, value) = (vec![0x01; MAX_KEY_BYTES], vec![0x02; 100_000]);
+        let name = "\u{1}".repeat(MAX_KEYSPACE_NAME_BYTES);
+        for format in Format::value_variants() {
+            let mut line = Vec::new();
+            format.write_pair(Some(&name), &key, Shown::Bytes(&value), &mut line);
+            // What the rest of the largest value takes.
+            let rest = format.expansion() * (MAX_VALUE_BYTES - value.len());
+            let most = format.line_bytes_max() - rest;
+            assert!(line.split(|&byte| byte == b'\n').all(|line| line.len() <= most), "{format:?}");
+            assert_eq!(format.refuses(&line), None, "{format:?}");
+            let key = vec![b'a'; START_BYTES];
+            let has_end = !matches!(format, Format::Jsonl | Format::Ops | Format::Mdb | Format::MdbPrint);
+            assert_eq!(format.refuses(&key).is_some(), has_end, "{format:?}");
+        }
+        assert_eq!(Format::Text.refuses(&[b'#'; START_BYTES]), None);
+    }
 }

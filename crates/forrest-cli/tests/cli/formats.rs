@@ -206,6 +206,35 @@ fn raw_formats_hold_for_files_of_any_name() {
     }
 }
 
+/// A line without an end does not fill the memory: it is refused as soon as no key can be that long.
+#[test]
+fn lines_that_are_too_long_are_not_read() {
+    let place = Place::new();
+    for (format, bytes, what) in [
+        ("text", 266_236, "no tab"),
+        ("tsv", 69_631, "no tab"),
+        ("csv", 135_166, "no comma"),
+        ("ldb", 135_166, "no ==>"),
+        ("hex", 135_166, "no tab"),
+    ] {
+        let line = format!("head -c 600M /dev/zero | forrest --db store -f {format} load -");
+        let ran = place.shell(&line);
+        let says = format!("standard input:1: {what} in the first {bytes} bytes");
+        assert!(ran.code == Some(4) && ran.stderr.contains(&says), "{format}: {}", ran.stderr);
+    }
+    // The largest key fits, in its longest form.
+    let key = "\\x00".repeat(65_535);
+    place.write("in.txt", format!("{key}\tvalue\n"));
+    place.run(&["--db", "store", "-q", "load", "in.txt"]).ok();
+    assert_eq!(place.run(&["--db", "store", "count"]).ok(), "1\n");
+    // The rest of such a line is passed over.
+    let lines = "(echo a$'\\t'1; head -c 3M /dev/zero; echo; echo b$'\\t'2)";
+    let ran = place.shell(&format!("{lines} | forrest --db some load - --skip-errors wrong.bin"));
+    assert!(ran.stderr.contains("1 line was not loaded"), "{}", ran.stderr);
+    assert_eq!(place.run(&["--db", "some", "scan"]).ok(), "a\t1\nb\t2\n");
+    assert_eq!(std::fs::metadata(place.path().join("wrong.bin")).unwrap().len(), (3 << 20) + 1);
+}
+
 /// The times at which values expire go through dump and load, in the formats that have a place for them.
 #[test]
 fn expiries_are_dumped_and_loaded() {
