@@ -518,7 +518,7 @@ pub(crate) fn write_json_field(name: &str, bytes: &[u8], out: &mut Vec<u8>) {
     match std::str::from_utf8(bytes) {
         Ok(text) => {
             out.extend_from_slice(format!("\"{name}\": ").as_bytes());
-            serde_json::to_writer(out, text).expect("writing to memory does not fail");
+            write_json_text(text, out);
         }
         Err(_) => {
             out.extend_from_slice(format!("\"{name}_hex\": \"").as_bytes());
@@ -526,6 +526,25 @@ pub(crate) fn write_json_field(name: &str, bytes: &[u8], out: &mut Vec<u8>) {
             out.push(b'"');
         }
     }
+}
+
+/// Appends a string of JSON. All control characters are escaped, since a terminal obeys them: JSON itself demands it of
+/// those below U+0020 only.
+fn write_json_text(text: &str, out: &mut Vec<u8>) {
+    let start = out.len();
+    serde_json::to_writer(&mut *out, text).expect("writing to memory does not fail");
+    if !text.contains(char::is_control) {
+        return;
+    }
+    let written = out.split_off(start);
+    let mut rest = std::str::from_utf8(&written).expect("JSON is UTF-8");
+    while let Some(at) = rest.find(char::is_control) {
+        let control = rest[at..].chars().next().expect("there is one");
+        out.extend_from_slice(&rest.as_bytes()[..at]);
+        out.extend_from_slice(format!("\\u{:04x}", u32::from(control)).as_bytes());
+        rest = &rest[at + control.len_utf8()..];
+    }
+    out.extend_from_slice(rest.as_bytes());
 }
 
 fn read_json(line: &[u8]) -> Result<Item, Mistake> {

@@ -206,6 +206,23 @@ fn raw_formats_hold_for_files_of_any_name() {
     }
 }
 
+/// A terminal obeys control characters above U+007E as well.
+#[test]
+fn json_escapes_all_control_characters() {
+    let place = Place::new();
+    let all: String = (0..0xa2).filter_map(char::from_u32).collect();
+    let db = forrest::Db::open(place.path().join("store").to_str().unwrap()).unwrap();
+    db.set(&all, format!("{all}\u{20ac}")).unwrap();
+    drop(db);
+    let dump = place.run(&["--db", "store", "-f", "jsonl", "dump", "-"]).ok().to_owned();
+    assert!(!dump.trim_end_matches('\n').contains(char::is_control), "{dump:?}");
+    assert!(dump.contains("~\\u007f\\u0080") && dump.contains("\\u009f\u{a0}"), "{dump:?}");
+    assert_eq!(parse(&dump)["default"], Pairs::from([(all.clone().into(), format!("{all}\u{20ac}").into())]));
+    place.write("dump.jsonl", &dump);
+    place.run(&["--db", "loaded", "-q", "load", "dump.jsonl"]).ok();
+    assert_eq!(place.run(&["--db", "loaded", "-f", "jsonl", "dump"]).ok(), dump);
+}
+
 /// A line without an end does not fill the memory: it is refused as soon as no key can be that long.
 #[test]
 fn lines_that_are_too_long_are_not_read() {
