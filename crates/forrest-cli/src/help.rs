@@ -229,7 +229,7 @@ file, or a store that has it as metrics.prom in its directory.
 With -f jsonl, prints all figures as an object, as Prometheus names them.
 
 Examples:
-  forrest --db trees --metrics-file trees/metrics.prom --latencies true
+  forrest --db trees --metrics-file trees/metrics.prom --latencies true shell
   forrest top trees
   forrest -f jsonl top trees -n 1";
 

@@ -62,7 +62,7 @@ mod top;
 mod verify;
 mod web;
 
-use args::{BackupCommand, Cli, Command, KeyCommand, StoreArgs, StoreCommand};
+use args::{BackupCommand, Cli, Command, KeyCommand, LldsCommand, StoreArgs, StoreCommand};
 use clap::{CommandFactory, Parser};
 use failure::Failure;
 use forrest::EncryptionKey;
@@ -106,6 +106,9 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
         && (!store.load.is_empty() || store.dump.is_some() || store.keyspace.is_some())
     {
         return Err(Failure::usage(format!("{why}: --load, --dump and --keyspace mean nothing")));
+    }
+    if let (Some(url), Some(how)) = (&store.db, without_db(&command)) {
+        return Err(Failure::usage(format!("{how}: --db {url} means nothing")));
     }
     if let Command::Store(StoreCommand::Load(args)) = &command {
         load::check_refused(args.skip_errors.as_deref(), store.load.iter().chain(&args.files))?;
@@ -171,6 +174,25 @@ fn dispatch(session: &mut Session, command: Command) -> Result<Answer, Failure> 
             Ok(()) => Ok(Answer::Done),
             Err(error) => Err(Failure::io(format!("cannot write to {}", args.directory.display()), error)),
         },
+    }
+}
+
+/// How the command names its store, if not by `--db`.
+fn without_db(command: &Command) -> Option<&'static str> {
+    match command {
+        Command::Doctor => Some("doctor looks at the machine and not at a store"),
+        Command::Pages(_) => Some("pages writes what is installed beside the command"),
+        Command::Llds(LldsCommand::List) => Some("llds list lists all the stores in the kernel"),
+        Command::Llds(LldsCommand::Destroy(_)) => Some("name the stores after llds destroy"),
+        Command::Llds(LldsCommand::Save(_)) => Some("name the store after llds save"),
+        Command::Llds(LldsCommand::Restore(_)) => Some("name the new store after the file for llds restore"),
+        Command::Salvage(_) => Some("name both stores after salvage"),
+        Command::Top(_) => Some("name the store after top"),
+        Command::MoveLog(_) => Some("name the store after move-log"),
+        // It may be named in either place.
+        Command::Backup(BackupCommand::Create(_)) => None,
+        Command::Backup(_) => Some("name the directory of backups after the command"),
+        _ => None,
     }
 }
 

@@ -57,6 +57,21 @@ fn bad_arguments_are_told_apart_from_other_failures() {
         ("stress --load in.txt", "mean nothing"),
         ("verify one --db two", "two stores"),
         ("load in.txt -- verify one", "memory:"),
+        ("--db a doctor", "looks at the machine"),
+        ("--db a pages out", "--db a means nothing"),
+        ("--db a llds list", "all the stores"),
+        ("--db a llds destroy b", "after llds destroy"),
+        ("--db a llds save b c", "after llds save"),
+        ("--db a llds restore b", "after the file for llds restore"),
+        ("--db a salvage b c", "after salvage"),
+        ("--db a top b", "name the store after top"),
+        ("--db a move-log b", "after move-log"),
+        ("--db a backup list b", "the directory of backups"),
+        ("--db a backup verify b", "the directory of backups"),
+        ("--db a backup restore b c", "the directory of backups"),
+        ("--db a backup prune b --keep 1", "the directory of backups"),
+        ("--db a backup rotate-key b in.txt", "the directory of backups"),
+        ("--db a backup create b c", "two stores"),
     ] {
         let arguments: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
         let ran = place.run(&arguments);
@@ -64,6 +79,15 @@ fn bad_arguments_are_told_apart_from_other_failures() {
         assert!(ran.stderr.contains(says), "{line}: {}", ran.stderr);
         assert_eq!(ran.text(), "", "{line}");
     }
+}
+
+/// The store of the environment is for all commands, also for those that name their own.
+#[test]
+fn the_environment_may_name_a_store_that_is_not_used() {
+    let place = Place::new();
+    assert_eq!(place.shell("FORREST_URL=store forrest doctor | grep -c .").code, Some(0));
+    let listed = place.shell("FORREST_URL=store forrest backup list none");
+    assert!(!listed.stderr.contains("means nothing"), "{}", listed.stderr);
 }
 
 /// The file for wrong lines is made before the others are read.

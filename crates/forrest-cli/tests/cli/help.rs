@@ -1,8 +1,11 @@
 //! The help teaches by examples, and they work.
 
 use crate::harness::Place;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
 
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 31] = [
     "get",
     "set",
     "add",
@@ -27,6 +30,7 @@ const COMMANDS: [&str; 30] = [
     "stress",
     "crash",
     "salvage",
+    "top",
     "serve",
     "backup",
     "key",
@@ -74,12 +78,23 @@ fn every_help_has_examples_and_fits_a_terminal() {
     }
 }
 
+/// The commands that a help lists.
+fn listed(help: &str) -> BTreeSet<&str> {
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names = commands.take_while(|line| !line.is_empty()).filter_map(|line| line.strip_prefix("  "));
+    // A description may go on in the next line.
+    names.filter(|line| !line.starts_with(' ')).filter_map(|line| line.split_whitespace().next()).collect()
+}
+
+/// The tests here are of all commands: those that the help lists.
 #[test]
 fn every_command_is_listed() {
-    let (_, top) = &helps()[0];
-    for name in COMMANDS {
-        assert!(top.lines().any(|line| line.split_whitespace().next() == Some(name)), "{name}");
-    }
+    let helps = helps();
+    assert_eq!(listed(&helps[0].1), BTreeSet::from(COMMANDS));
+    let nested = helps[1..].iter().flat_map(|(name, help)| {
+        listed(help).into_iter().filter(|own| *own != "help").map(move |own| format!("{name}{own}"))
+    });
+    assert_eq!(nested.collect::<BTreeSet<_>>(), NESTED.map(str::to_owned).into());
 }
 
 #[test]
@@ -90,6 +105,7 @@ fn all_examples_work() {
     place.write("new.key", [8; 32]);
     for (name, help) in helps() {
         place.write("in.txt", "apple\t3\nbanana\t5\n");
+        let mut writer = None;
         let examples = help.lines().skip_while(|line| *line != "Examples:").skip(1);
         for line in examples.take_while(|line| line.starts_with("  ")) {
             // Three spaces separate the command from its explanation.
@@ -106,6 +122,21 @@ fn all_examples_work() {
             if command.contains(" web ") {
                 continue;
             }
+            // A process that writes its figures until the others have read them.
+            if command.contains("--metrics-file") {
+                let words: Vec<&str> = command.split_whitespace().skip(1).collect();
+                let mut child =
+                    place.command(&words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+                // It answers once it is open.
+                let mut input = child.stdin.take().unwrap();
+                input.write_all(b"count\n").unwrap();
+                BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+                writer = Some((child, input));
+                continue;
+            }
+            // It has no end, or waits for two looks.
+            let command = if name == "top " { format!("{command} -n 1 -i 0.1") } else { command };
+            let command = command.replace("-n 1 -n 1", "-n 1");
             if command.contains("llds") && !std::path::Path::new("/dev/llds").exists() {
                 println!("skipped, because the kernel module is not loaded: {command}");
                 continue;
@@ -115,6 +146,10 @@ fn all_examples_work() {
             if what.parse::<i64>().is_ok() {
                 assert_eq!(ran.text().trim_end(), what, "forrest {name}--help: {command}");
             }
+        }
+        if let Some((mut child, input)) = writer {
+            drop(input);
+            assert!(child.wait().unwrap().success(), "forrest {name}--help");
         }
     }
 }
