@@ -1,6 +1,7 @@
 //! What the page asks for, as JSON. Keys and values are hexadecimal.
 
-use forrest::{Capability, Db, Error, ErrorKind, Metrics, View, prefix_end};
+use axum::http::HeaderMap;
+use forrest::{Capability, Db, Error, ErrorKind, Key, MAX_KEY_BYTES, Metrics, View, prefix_end};
 use forrest_base::lock;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
@@ -20,6 +21,8 @@ const SHOWN_BYTES: usize = 256;
 const VALUE_BYTES: usize = 64 << 10;
 /// A file with metrics that is longer is none.
 const METRICS_BYTES: u64 = 1 << 20;
+/// A range ends when its reads have taken this long, since no client waits much longer.
+const RANGE_TIME: Duration = Duration::from_secs(2);
 /// How long a state of the store is shown before a newer one is looked for.
 const REFRESH: Duration = Duration::from_millis(500);
 
@@ -34,6 +37,14 @@ pub(crate) struct Site {
 
 /// Why a request fails: a code of HTTP, and a text for the user.
 pub(crate) type Refused = (u16, String);
+
+/// Hexadecimal digits of the largest key.
+pub(crate) const KEY_DIGITS_MAX: usize = 2 * MAX_KEY_BYTES;
+/// The keys of a query may be in headers with these names, because a URL has 64 KiB at most.
+const PREFIX: &str = "forrest-prefix";
+const AFTER: &str = "forrest-after";
+const FROM: &str = "forrest-from";
+const KEY: &str = "forrest-key";
 
 /// A range of a keyspace.
 #[derive(Debug, Deserialize)]
@@ -56,7 +67,30 @@ pub(crate) struct RangeQuery {
 #[derive(Debug, Deserialize)]
 pub(crate) struct ValueQuery {
     keyspace: String,
-    key: String,
+    key: Option<String>,
+}
+
+impl RangeQuery {
+    /// The same with the keys in headers.
+    pub(crate) fn with(mut self, headers: &HeaderMap) -> Result<RangeQuery, Refused> {
+        self.prefix = header(headers, PREFIX)?.unwrap_or(self.prefix);
+        self.after = header(headers, AFTER)?.or(self.after);
+        self.from = header(headers, FROM)?.or(self.from);
+        Ok(self)
+    }
+}
+
+impl ValueQuery {
+    /// The same with the key in a header.
+    pub(crate) fn with(mut self, headers: &HeaderMap) -> Result<ValueQuery, Refused> {
+        self.key = header(headers, KEY)?.or(self.key);
+        Ok(self)
+    }
+}
+
+fn header(headers: &HeaderMap, name: &str) -> Result<Option<String>, Refused> {
+    let text = headers.get(name).map(|value| value.to_str().map(str::to_owned));
+    text.transpose().map_err(|_| (400, format!("{name} is not hexadecimal")))
 }
 
 impl Site {
@@ -131,29 +165,29 @@ impl Site {
                 upper = near;
             }
         }
-        let (mut pairs, mut sum, mut more) = (Vec::new(), 0, false);
-        let see = |key: &[u8], value: &[u8]| {
-            if pairs.len() == limit || sum >= ANSWER_BYTES {
-                more = true;
-                return ControlFlow::Break(());
-            }
-            let shown = &value[..value.len().min(SHOWN_BYTES)];
-            sum += key.len() + shown.len();
-            pairs.push(json!({"key": hex(key), "value": hex(shown), "bytes": value.len()}));
-            ControlFlow::Continue(())
-        };
         let space = self.keyspace(&query.keyspace)?;
+        let mut page = Page { limit, begun: Instant::now(), pairs: Vec::new(), bytes: 0, more: false };
         let done = match query.reverse {
-            false => space.scan((lower, upper), see),
-            true => space.scan_back((lower, upper), see),
+            // Large values are on the device, and are not read as a whole for their beginnings.
+            false if self.reads_files() => page.read(&space, space.range((lower, upper)).keys()),
+            true if self.reads_files() => page.read(&space, space.range((lower, upper)).keys().rev()),
+            // Others are in memory, and are not copied.
+            false => space.scan((lower, upper), |key, value| page.add(key, value, value.len() as u64)),
+            true => space.scan_back((lower, upper), |key, value| page.add(key, value, value.len() as u64)),
         };
         done.map_err(failed)?;
-        Ok(json!({"pairs": pairs, "more": more}))
+        Ok(json!({"pairs": page.pairs, "more": page.more}))
+    }
+
+    /// Whether the store is on disk: what has files can be verified.
+    fn reads_files(&self) -> bool {
+        self.db.capabilities().has(Capability::Verify)
     }
 
     /// The beginning of a value, and its length.
     pub(crate) fn value(&self, query: &ValueQuery) -> Result<Json, Refused> {
-        let key = bytes("key", &query.key)?;
+        let Some(key) = &query.key else { return Err((400, "key is missing".to_owned())) };
+        let key = bytes("key", key)?;
         let space = self.keyspace(&query.keyspace)?;
         let Some(reader) = space.reader(&key).map_err(failed)? else {
             return Err((404, "there is no such key".to_owned()));
@@ -198,6 +232,59 @@ impl Site {
     }
 }
 
+/// Pairs of a range, with the beginnings of their values.
+struct Page {
+    limit: usize,
+    begun: Instant,
+    pairs: Vec<Json>,
+    /// Bytes of keys and values in it.
+    bytes: usize,
+    /// Whether the range goes on.
+    more: bool,
+}
+
+impl Page {
+    /// Breaks before a pair that no longer fits. Each page has a pair, or the next one would not come further.
+    fn fits(&mut self) -> ControlFlow<()> {
+        let is_late = !self.pairs.is_empty() && self.begun.elapsed() >= RANGE_TIME;
+        self.more = self.pairs.len() == self.limit || self.bytes >= ANSWER_BYTES || is_late;
+        if self.more { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Adds a pair whose value begins so.
+    fn add(&mut self, key: &[u8], value: &[u8], value_bytes: u64) -> ControlFlow<()> {
+        self.fits()?;
+        let shown = &value[..value.len().min(SHOWN_BYTES)];
+        self.bytes += key.len() + shown.len();
+        self.pairs.push(json!({"key": hex(key), "value": hex(shown), "bytes": value_bytes}));
+        ControlFlow::Continue(())
+    }
+
+    /// Adds pairs, of whose values only the beginnings are read if they have a place of their own on the device.
+    fn read(
+        &mut self,
+        space: &View,
+        keys: impl Iterator<Item = forrest::Result<Key>>,
+    ) -> forrest::Result<()> {
+        let mut value = Vec::new();
+        for key in keys {
+            let key = key?;
+            if self.fits().is_break() {
+                break;
+            }
+            // It may be deleted meanwhile, or have expired.
+            let Some(reader) = space.reader(&*key)? else { continue };
+            let value_bytes = reader.value_bytes();
+            value.clear();
+            reader.take(SHOWN_BYTES as u64).read_to_end(&mut value).map_err(Error::of_stream)?;
+            if self.add(&key, &value, value_bytes).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The samples of a text in the format of Prometheus.
 fn samples(text: &str) -> Map<String, Json> {
     Metrics::read_prometheus(text).map(|(name, value)| (name.to_owned(), json!(value))).collect()
@@ -232,6 +319,15 @@ fn bytes(what: &str, hex: &str) -> Result<Vec<u8>, Refused> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_that_takes_long_ends_after_a_pair() {
+        let begun = Instant::now().checked_sub(RANGE_TIME).expect("the machine is up for longer");
+        let mut page = Page { limit: 9, begun, pairs: Vec::new(), bytes: 0, more: false };
+        assert!(page.add(b"elm", b"Ulmus", 5).is_continue() && !page.more);
+        assert!(page.add(b"oak", b"Quercus", 7).is_break() && page.more);
+        assert_eq!(page.pairs.len(), 1);
+    }
 
     #[test]
     fn digits_are_bytes_and_back() {

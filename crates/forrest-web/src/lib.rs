@@ -23,9 +23,10 @@
 //!
 //! # Limits
 //!
-//! 64 connections at once, four reads of the store at once; a request has 16 KiB and 10 seconds; a connection lasts 5
-//! minutes at most. A response has at most 500 pairs, about 1 MiB of keys, the first 256 bytes of each value of a
-//! range, and the first 64 KiB of a single value.
+//! 64 connections at once, four reads of the store at once; a request has about 272 KiB, for two keys of the largest
+//! size, and 10 seconds; a connection lasts 5 minutes at most. A response has at most 500 pairs, about 1 MiB of keys,
+//! the first 256 bytes of each value of a range, and the first 64 KiB of a single value. A range ends after 2 seconds
+//! and the pair that it reads then; of values that the logs of a store on disk have, only the beginnings are read.
 //!
 //! | module | content |
 //! |---|---|

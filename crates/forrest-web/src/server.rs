@@ -1,11 +1,11 @@
 //! [`Web`]: the listener, its connections, and the page.
 
-use crate::api::{RangeQuery, Refused, Site, ValueQuery};
+use crate::api::{KEY_DIGITS_MAX, RangeQuery, Refused, Site, ValueQuery};
 use crate::guard::Guard;
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -27,8 +27,8 @@ use tokio::task::spawn_blocking;
 const CONNECTIONS_MAX: usize = 64;
 /// Reads of the store at once. More wait.
 const READS_MAX: usize = 4;
-/// Bytes of a request.
-const REQUEST_BYTES: usize = 16 << 10;
+/// Bytes of a request, for two keys and the rest. One that comes in large pieces may have up to twice as many.
+const REQUEST_BYTES: usize = 2 * KEY_DIGITS_MAX + (16 << 10);
 /// Time for the head of a request.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
 /// Time of a connection.
@@ -256,16 +256,18 @@ async fn keyspaces(State(shared): State<Arc<Shared>>) -> Response {
 
 async fn range(
     State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
     given: Result<Query<RangeQuery>, QueryRejection>,
 ) -> Response {
-    read(shared, |site| site.range(&query(given)?)).await
+    read(shared, move |site| site.range(&query(given)?.with(&headers)?)).await
 }
 
 async fn value(
     State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
     given: Result<Query<ValueQuery>, QueryRejection>,
 ) -> Response {
-    read(shared, |site| site.value(&query(given)?)).await
+    read(shared, move |site| site.value(&query(given)?.with(&headers)?)).await
 }
 
 async fn figures(State(shared): State<Arc<Shared>>) -> Response {

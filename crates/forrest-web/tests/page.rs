@@ -227,7 +227,7 @@ fn wrong_requests_get_clear_errors_and_change_nothing() {
     let (_, value) = server.ask("/api/value?keyspace=default&key=6f616b");
     assert_eq!((bytes(&value["value"]).len(), &value["bytes"]), (64 << 10, &Json::from(100_000)));
     // A head that is too long.
-    let long = format!("X-Long: {}\r\n", "x".repeat(20_000));
+    let long = format!("X-Long: {}\r\n", "x".repeat(1_000_000));
     let mut stream = TcpStream::connect(server.address).unwrap();
     let request = format!("GET / HTTP/1.1\r\nHost: {}\r\n{long}\r\n", server.address);
     let mut answer = String::new();
@@ -235,6 +235,76 @@ fn wrong_requests_get_clear_errors_and_change_nothing() {
     let _ = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
     assert_eq!(server.ask("/api/keyspaces").0, 200);
+}
+
+/// The next page begins after a key of any length, and its value is shown.
+#[test]
+fn the_largest_keys_are_found() {
+    let db = Db::open("memory:").unwrap();
+    let keys: Vec<Vec<u8>> = (0..5).map(|last| [vec![0xFF; 65_534], vec![last]].concat()).collect();
+    for key in &keys {
+        db.set(key, "value").unwrap();
+    }
+    let server = Server::start(&db, Options::new());
+    let ask = |path: &str, headers: &str| {
+        let (code, _, body) =
+            server.get(path, &format!("Authorization: Bearer {}\r\n{headers}", server.token));
+        assert_eq!(code, 200, "{path}: {body:.100}");
+        serde_json::from_str::<Json>(&body).unwrap()
+    };
+    for (name, reverse) in [("after", false), ("after", true), ("from", false)] {
+        let (mut found, mut next) = (Vec::new(), String::new());
+        loop {
+            let prefix = format!("Forrest-Prefix: {}\r\n", hex(&keys[0][..65_534]));
+            let path = format!("/api/range?keyspace=default&limit=2&reverse={reverse}");
+            let range = ask(&path, &format!("{prefix}{next}"));
+            let pairs = range["pairs"].as_array().unwrap();
+            // The first of a page from a key is the key.
+            let begin = usize::from(name == "from" && !found.is_empty());
+            found.extend(pairs[begin..].iter().map(|pair| bytes(&pair["key"])));
+            if !range["more"].as_bool().unwrap() {
+                break;
+            }
+            next = format!("Forrest-{name}: {}\r\n", hex(found.last().unwrap()));
+        }
+        if reverse {
+            found.reverse();
+        }
+        assert!(found == keys, "{name} {reverse}: {} keys", found.len());
+    }
+    let value = ask("/api/value?keyspace=default", &format!("Forrest-Key: {}\r\n", hex(&keys[4])));
+    assert_eq!(bytes(&value["value"]), b"value");
+    for name in ["Forrest-Prefix", "Forrest-After", "Forrest-From"] {
+        let headers = format!("Authorization: Bearer {}\r\n{name}: 0g\r\n", server.token);
+        let (code, _, body) = server.get("/api/range?keyspace=default", &headers);
+        assert!(code == 400 && body.contains("not hexadecimal"), "{name}: {body}");
+    }
+}
+
+/// Of large values only what is shown is read.
+#[test]
+fn a_range_reads_the_beginnings_of_values() {
+    const VALUES: u64 = 40;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("forest");
+    let db = Db::open(path.to_str().unwrap()).unwrap();
+    for number in 0..VALUES {
+        db.set(number.to_be_bytes(), vec![number as u8; 1 << 20]).unwrap();
+    }
+    db.compact().unwrap();
+    let server = Server::start(&db, Options::new());
+    let read = || db.metrics().unwrap().value_reads.bytes;
+    for path in ["/api/range?keyspace=default", "/api/range?keyspace=default&reverse=true"] {
+        let before = read();
+        let (_, range) = server.ask(path);
+        let pairs = range["pairs"].as_array().unwrap();
+        assert_eq!((pairs.len() as u64, &range["more"]), (VALUES, &Json::from(false)));
+        for pair in pairs {
+            let number = *bytes(&pair["key"]).last().unwrap();
+            assert_eq!((bytes(&pair["value"]), &pair["bytes"]), (vec![number; 256], &Json::from(1 << 20)));
+        }
+        assert!(read() - before < VALUES * (128 << 10), "{} bytes", read() - before);
+    }
 }
 
 /// Clients that send half a request fill all places, and lose them after their time.

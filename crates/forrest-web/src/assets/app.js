@@ -10,10 +10,13 @@ const POINTS = 120;
 
 const view = { keyspace: null, prefix: '', from: null, reverse: false, pages: [null], last: null, turn: 0 };
 
-async function ask(path, query = {}) {
+// Keys go in headers, because a URL is too short for the largest.
+async function ask(path, query = {}, keys = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
   const url = path + '?' + new URLSearchParams(given);
-  const response = await fetch(url, { headers: { authorization: 'Bearer ' + token } }).catch(() => {
+  const headers = { authorization: 'Bearer ' + token };
+  for (const [name, key] of Object.entries(keys)) if (key !== null) headers['forrest-' + name] = key;
+  const response = await fetch(url, { headers }).catch(() => {
     throw new Error('The server does not respond.');
   });
   const json = await response.json();
@@ -164,7 +167,7 @@ async function pairs() {
   const { keyspace, prefix, reverse } = view;
   const turn = (view.turn += 1);
   byId('before').disabled = byId('after').disabled = true;
-  const range = await ask('/api/range', { keyspace, prefix, after, from, reverse, limit: LIMIT });
+  const range = await ask('/api/range', { keyspace, reverse, limit: LIMIT }, { prefix, after, from });
   // A later request has taken over the table.
   if (turn !== view.turn) return;
   view.last = range.pairs.length > 0 ? range.pairs[range.pairs.length - 1].key : null;
@@ -195,7 +198,7 @@ function expiryOf(ms) {
 }
 
 async function one(key) {
-  const value = await ask('/api/value', { keyspace: view.keyspace, key });
+  const value = await ask('/api/value', { keyspace: view.keyspace }, { key });
   show(byId('value-key'), key, false);
   const shown = value.value.length / 2;
   byId('value-about').textContent = count(value.bytes) + ' bytes'
