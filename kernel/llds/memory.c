@@ -191,7 +191,7 @@ void llds_memory_init(struct llds_memory *memory, struct llds_budget *budget)
 	BUILD_BUG_ON(LLDS_UNIT_BYTES >> LLDS_UNIT_SHIFT != 1);
 	BUILD_BUG_ON(LLDS_SLAB_BYTES >> LLDS_SLAB_SHIFT != 1);
 	BUILD_BUG_ON(LLDS_PIECE_BYTES >> LLDS_PIECE_SHIFT != 1);
-	BUILD_BUG_ON(LLDS_PIECES_MAX >> (32 - LLDS_UNITS_SHIFT) != 1);
+	BUILD_BUG_ON(LLDS_PIECES_MAX > 1UL << (32 - LLDS_UNITS_SHIFT));
 	memset(memory, 0, sizeof(*memory));
 	memory->idle = NONE;
 	for (class = 0; class < LLDS_CLASSES; class++)
@@ -301,9 +301,13 @@ static bool grow(struct llds_memory *memory)
 	u32 i, slab;
 
 	/* So that the tables have room for all pieces of one allocation. */
-	if (memory->end + LLDS_PIECES_AT_ONCE > LLDS_PIECES_MAX)
+	if (first == memory->end &&
+	    memory->end + LLDS_PIECES_AT_ONCE > LLDS_PIECES_MAX) {
+		memory->budget->is_refused = true;
 		return false;
-	if (!make_room(memory, memory->end + LLDS_PIECES_AT_ONCE))
+	}
+	if (first == memory->end &&
+	    !make_room(memory, memory->end + LLDS_PIECES_AT_ONCE))
 		return false;
 	pieces = llds_pieces(memory->budget, llds_piece_at(memory->base, first),
 			     &many);

@@ -46,8 +46,10 @@
 /* Memory that can be mapped is allocated in pieces of this size. */
 #define LLDS_PIECE_SHIFT 18
 #define LLDS_PIECE_BYTES 262144UL
-/* Maximum number of pieces of blocks, and of buckets. */
+/* Maximum number of pieces of blocks, and of buckets; tests have a smaller one. */
+#ifndef LLDS_PIECES_MAX
 #define LLDS_PIECES_MAX 262144UL
+#endif
 #define LLDS_PAGE_BYTES 4096UL
 
 #ifdef __KERNEL__

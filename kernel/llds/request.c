@@ -375,6 +375,20 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 	return 0;
 }
 
+/* Gives an atomic run room for more answers, and keeps those in it. */
+static int widen(struct buffer *out, struct llds_room *room, u32 bytes)
+{
+	int error = 0;
+
+	if (bytes > out->room)
+		error = grow(out, bytes, room->used);
+	if (error)
+		return error;
+	room->at = out->at;
+	room->bytes = bytes;
+	return 0;
+}
+
 /*
  * Does the operations of an atomic run, after llds_begin(). Returns 0 if they
  * can be committed; -EAGAIN if one prevents that, and the answer says why; or
@@ -386,7 +400,7 @@ static int do_as_one(struct llds_shared *shared, struct slice *slice,
 {
 	struct llds_parsed parsed[LLDS_TOGETHER] __uninitialized;
 	struct llds_answer answer;
-	u32 n, i, start, does = 0;
+	u32 n, i, start, wanted, does = 0;
 	int error;
 
 	while (slice->taken < slice->bytes) {
@@ -395,18 +409,26 @@ static int do_as_one(struct llds_shared *shared, struct slice *slice,
 		llds_fetch(&shared->store, parsed, n);
 		for (i = 0; i < n;) {
 			start = room->used;
+			wanted = min_t(u64, room_bytes,
+				       (u64)start + OUT_BYTES);
+			/* A scan ends when its room is full, so give it more. */
+			if (parsed[i].op.code == LLDS_SCAN &&
+			    wanted > room->bytes) {
+				error = widen(out, room, wanted);
+				if (error)
+					return error;
+			}
 			slice->wanted = llds_do(&shared->store, &parsed[i],
 						room);
 			if (slice->wanted) {
 				if (slice->wanted > room_bytes - room->used)
 					return -EMSGSIZE;
-				room->bytes = min((u64)room_bytes,
-						  2 * ((u64)room->used +
-						       slice->wanted));
-				error = grow(out, room->bytes, room->used);
+				wanted = min((u64)room_bytes,
+					     2 * ((u64)room->used +
+						  slice->wanted));
+				error = widen(out, room, wanted);
 				if (error)
 					return error;
-				room->at = out->at;
 				continue;
 			}
 			memcpy(&answer, room->at + start, sizeof(answer));

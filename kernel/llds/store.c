@@ -525,54 +525,65 @@ static const struct llds_entry *prev(const struct llds_store *store,
 	return at(store, cursor);
 }
 
+/* Entries that are passed over between two looks at what else there is to do. */
+#define GONE_AT_ONCE 256
+
+/*
+ * From an entry on, the first that the current atomic run has not deleted. Many
+ * may lie before it. If the process is killed there is none: the run is undone,
+ * and nobody reads its answers.
+ */
+static __always_inline const struct llds_entry *
+not_gone(const struct llds_store *store, union llds_cursor *cursor,
+	 const struct llds_entry *entry,
+	 const struct llds_entry *(*step)(const struct llds_store *store,
+					  union llds_cursor *cursor))
+{
+	u32 passed = 0;
+
+	while (is_gone(store, entry)) {
+		if (++passed % GONE_AT_ONCE == 0) {
+			if (llds_os_is_killed())
+				return NULL;
+			llds_os_relax();
+		}
+		entry = step(store, cursor);
+	}
+	return entry;
+}
+
 const struct llds_entry *llds_seek(const struct llds_store *store,
 				   union llds_cursor *cursor,
 				   const void *key, u32 key_bytes)
 {
-	const struct llds_entry *entry;
-
 	if (store->index == LLDS_INDEX_DEFAULT)
 		cursor->place = llds_order_seek(&store->order, key, key_bytes);
 	else
 		cursor->node = llds_tree_seek(&store->tree, key, key_bytes);
-	entry = at(store, cursor);
-	return is_gone(store, entry) ? llds_next(store, cursor) : entry;
+	return not_gone(store, cursor, at(store, cursor), next);
 }
 
 const struct llds_entry *llds_seek_before(const struct llds_store *store,
 					  union llds_cursor *cursor,
 					  const void *key, u32 key_bytes)
 {
-	const struct llds_entry *entry;
-
 	if (store->index == LLDS_INDEX_DEFAULT)
 		cursor->place = llds_order_seek_before(&store->order, key,
 						       key_bytes);
 	else
 		cursor->node = llds_tree_seek_before(&store->tree, key,
 						     key_bytes);
-	entry = at(store, cursor);
-	return is_gone(store, entry) ? llds_prev(store, cursor) : entry;
+	return not_gone(store, cursor, at(store, cursor), prev);
 }
 
 const struct llds_entry *llds_next(const struct llds_store *store,
 				   union llds_cursor *cursor)
 {
-	const struct llds_entry *entry;
-
-	do {
-		entry = next(store, cursor);
-	} while (is_gone(store, entry));
-	return entry;
+	return not_gone(store, cursor, next(store, cursor), next);
 }
 
 const struct llds_entry *llds_prev(const struct llds_store *store,
 				   union llds_cursor *cursor)
 {
-	const struct llds_entry *entry;
-
-	do {
-		entry = prev(store, cursor);
-	} while (is_gone(store, entry));
-	return entry;
+	return not_gone(store, cursor, prev(store, cursor), prev);
 }

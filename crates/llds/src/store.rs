@@ -229,9 +229,8 @@ impl Store {
         }
         self.check_writable()?;
         self.check(&op)?;
-        // A range of any length is deleted as a whole or not at all.
-        let is_atomic = matches!(op, Op::DeleteRange { .. });
-        self.one(is_atomic, |ops| push(ops, &op), |answer| self.outcome(&op, &answer))
+        // Not even a range is an atomic run: its journal takes memory, which a full store does not have.
+        self.one(false, |ops| push(ops, &op), |answer| self.outcome(&op, &answer))
     }
 
     /// The outcome of an operation from its answer.

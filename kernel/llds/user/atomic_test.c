@@ -212,6 +212,101 @@ static void nonsense(void)
 	printf("ok: atomic runs: an invalid operation prevents the whole run\n");
 }
 
+/* Appends an operation without a value or another; returns the next place. */
+static u32 an_op(u32 at, u8 code, u8 flags, u32 limit)
+{
+	const struct llds_op op = {
+		.code = code,
+		.flags = flags,
+		.limit = limit,
+	};
+
+	memcpy(ops + at, &op, sizeof(op));
+	return at + sizeof(op);
+}
+
+/* A store with numbers as keys, from 0 on, and values of 8 bytes. */
+static void numbered(struct llds_shared *shared, enum llds_index index, u32 n)
+{
+	const u64 value = 0;
+	u64 number;
+
+	CHECK(!llds_shared_init(shared, index, 1ULL << 40, VALUE_BYTES_MAX, 7));
+	for (number = 0; number < n; number++) {
+		const u64 bytes = __builtin_bswap64(number);
+		const struct llds_key key = llds_key(&shared->store, &bytes, 8);
+
+		CHECK(!llds_set(&shared->store, &key, &value, sizeof(value)));
+	}
+}
+
+/*
+ * Deletes all keys and scans a number of times, in one run. Returns how often
+ * it was ready to yield the processor.
+ */
+static long rests_of_scans(enum llds_index index, u32 keys, u32 scans)
+{
+	struct llds_shared shared;
+	struct llds_answer answer;
+	struct llds_run run;
+	u32 at, i;
+	long rests;
+
+	numbered(&shared, index, keys);
+	at = an_op(0, LLDS_DELETE_RANGE, LLDS_NO_OTHER, 0);
+	for (i = 0; i < scans; i++)
+		at = an_op(at, LLDS_SCAN,
+			   LLDS_NO_OTHER | (i % 2 ? LLDS_DOWN : 0), 1);
+	run = as_one(at, ANSWERS_ROOM);
+	rests = llds_os_rests;
+	CHECK(!llds_request(&shared, &run, ALL, NULL));
+	rests = llds_os_rests - rests;
+	CHECK(run.done == 1 + scans && !llds_store_keys(&shared.store));
+	/* After the answer with the number of keys: nothing is left. */
+	for (i = 0, at = sizeof(answer) + 8; i < scans;
+	     i++, at += sizeof(answer)) {
+		memcpy(&answer, answers + at, sizeof(answer));
+		CHECK(answer.status == LLDS_DONE && !answer.bytes);
+	}
+	llds_shared_drop(&shared);
+	return rests;
+}
+
+/* Scans over many keys that the run has deleted let others have the processor. */
+static void scans_of_nothing(enum llds_index index)
+{
+	const u32 keys = 20000;
+	const long one = rests_of_scans(index, keys, 1);
+	const long many = rests_of_scans(index, keys, 15);
+
+	CHECK(many - one >= 14 * (long)keys / 256 - 14);
+	printf("ok: atomic runs, %s: 14 scans of %u deleted keys, %ld rests\n",
+	       index == LLDS_INDEX_DEFAULT ? "buckets and order" : "tree",
+	       keys, many - one);
+}
+
+/* A scan uses the room that its run has. */
+static void a_scan_with_room(void)
+{
+	const u32 keys = 100, bytes = keys * (sizeof(struct llds_pair) + 16);
+	struct llds_shared shared;
+	struct llds_answer answer;
+	struct llds_run run;
+
+	numbered(&shared, LLDS_INDEX_DEFAULT, keys);
+	run = as_one(an_op(0, LLDS_SCAN, LLDS_NO_OTHER, 0), 65536);
+	CHECK(!llds_request(&shared, &run, ALL, NULL));
+	memcpy(&answer, answers, sizeof(answer));
+	CHECK(answer.status == LLDS_DONE && answer.bytes == bytes);
+	/* Half of it: as many pairs as fit, and no error. */
+	run = as_one(an_op(0, LLDS_SCAN, LLDS_NO_OTHER, 0), bytes / 2);
+	CHECK(!llds_request(&shared, &run, ALL, NULL));
+	memcpy(&answer, answers, sizeof(answer));
+	CHECK(answer.status == LLDS_MORE && answer.bytes > bytes / 2 - 64);
+	llds_shared_drop(&shared);
+	printf("ok: atomic runs: a scan of %u pairs uses its room\n", keys);
+}
+
 void test_runs_as_one(u32 steps)
 {
 	enum kind kind;
@@ -225,4 +320,7 @@ void test_runs_as_one(u32 steps)
 	that_fail(LLDS_INDEX_DEFAULT, SHORT, &llds_os_faulting);
 	within_a_budget();
 	nonsense();
+	scans_of_nothing(LLDS_INDEX_DEFAULT);
+	scans_of_nothing(LLDS_INDEX_TREE);
+	a_scan_with_room();
 }

@@ -309,6 +309,47 @@ static void gives_memory_back(u32 keys)
 	       full / 1048576.0);
 }
 
+/* Adds pairs until the store is full; returns their number. */
+static u32 fill(struct llds_store *store)
+{
+	u32 n;
+
+	for (n = 0;; n++) {
+		const struct llds_key key = llds_key(store, &n, sizeof(n));
+		const int error = llds_set(store, &key, another, 4000);
+
+		if (error) {
+			/* Not out of memory: the store is as large as it can be. */
+			CHECK(error == -ENOSPC);
+			return n;
+		}
+	}
+}
+
+/* A store that had all pieces that there can be takes as many pairs again. */
+void test_full_stores(void)
+{
+	struct llds_store store;
+	u32 first, again, n, round;
+
+	CHECK(!llds_store_init(&store, LLDS_INDEX_DEFAULT, 1ULL << 40, 7));
+	first = again = fill(&store);
+	for (round = 0; round < 3; round++) {
+		for (n = 0; n < again; n++) {
+			const struct llds_key key =
+				llds_key(&store, &n, sizeof(n));
+
+			CHECK(llds_delete(&store, &key) == 1);
+		}
+		CHECK(!llds_store_keys(&store));
+		again = fill(&store);
+		CHECK(again >= first - first / 16);
+	}
+	llds_store_drop(&store);
+	printf("ok: %u pairs fill a store of %lu pieces, and again %u\n", first,
+	       LLDS_PIECES_MAX, again);
+}
+
 void test_stores(u32 steps)
 {
 	enum kind kind;

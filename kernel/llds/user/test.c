@@ -8,9 +8,11 @@
  * from and to the user: the store must be as it was before the change that
  * failed. Seqlock reads run while other threads change the store.
  *
- * usage: test [SEED [STEPS [mapped]]]
+ * usage: test [SEED [STEPS [mapped|full]]]
  *
- * With a third argument, only the tests of seqlock reads run.
+ * With "mapped", only the tests of seqlock reads run; with "full", only those of
+ * stores with all the memory that there can be, for builds in which that is
+ * little.
  *
  * Prints a line for each test, and the seed. The exit code is 0 if all passed.
  */
@@ -26,6 +28,10 @@ int main(int argc, char **argv)
 		steps = strtoul(argv[2], NULL, 0);
 	replay(seed);
 	printf("seed %llu, %u steps\n", (unsigned long long)seed, steps);
+	if (argc > 3 && !strcmp(argv[3], "full")) {
+		test_full_stores();
+		return 0;
+	}
 	if (argc <= 3) {
 		test_stores(steps);
 		test_requests(steps);

@@ -77,6 +77,7 @@ u32 a_value(u8 *value);
 
 /* The tests. */
 void test_stores(u32 steps);
+void test_full_stores(void);
 void test_requests(u32 steps);
 void test_runs_as_one(u32 steps);
 void test_mapped(u32 steps);
