@@ -5,6 +5,9 @@
 //! the writer stores its note, then loads `closed`; the exclusive side stores `closed`, then loads the notes; the
 //! asymmetric fence between each pair forbids that both load the old value. A writer that finds the gate closed
 //! removes its note and waits on the mutex that the exclusive writer holds. Readers ignore the gate.
+//!
+//! A record has room for one note. So what decides about a change, inside the gate, may enter no gate, of this index or
+//! of another: it would take the note away. Such a call panics.
 
 use crate::epoch::{Record, Registry};
 use crate::sync::{AtomicBool, Ordering, heavy, light, relax, weakened};
@@ -37,8 +40,12 @@ impl Gate {
     }
 
     /// Lets an ordinary writer in; waits while an exclusive one is inside.
+    ///
+    /// # Panics
+    /// If the thread is inside a gate.
     #[inline]
     pub(crate) fn enter<'a>(&self, record: &'a Record) -> Shared<'a> {
+        check_outside(record);
         loop {
             // ORDERING: release. An exclusive writer of another index may wait for this thread's earlier write there
             // and see this note instead of the 0 before it; it must see that write.
@@ -66,6 +73,21 @@ impl Gate {
             }
         }
         Exclusive { gate: self, _lock: lock }
+    }
+}
+
+/// # Panics
+/// If the thread is an ordinary writer inside a gate.
+#[inline]
+pub(crate) fn check_outside(record: &Record) {
+    #[cold]
+    #[inline(never)]
+    fn is_inside() -> ! {
+        panic!("a store in memory was changed, or a snapshot taken, from within what decides about another change");
+    }
+    // ORDERING: only the thread itself stores in its record.
+    if record.writing.load(Ordering::Relaxed) != 0 {
+        is_inside();
     }
 }
 

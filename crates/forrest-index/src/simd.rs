@@ -96,9 +96,14 @@ fn detect() -> u8 {
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn detected() -> u8 {
-    if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("popcnt") {
+    /// True if the processor has all of these. Those that `dispatch` enables are the same ones.
+    macro_rules! all {
+        ($($feature:tt),*) => { $(is_x86_feature_detected!($feature))&&* };
+    }
+    let has_common = all!("popcnt", "bmi1", "bmi2", "lzcnt");
+    if has_common && all!("avx512f", "avx512bw", "avx512vl") {
         3
-    } else if is_x86_feature_detected!("avx2") {
+    } else if has_common && all!("avx2") {
         2
     } else {
         1

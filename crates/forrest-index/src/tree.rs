@@ -44,8 +44,11 @@ impl Tree {
     }
 
     /// The one way to change a key: `decide` receives the key's value and returns its effect; both happen as one
-    /// atomic step. `decide` runs under a lock, so it must be quick and must not use any index. It may run more than
-    /// once; its last result is the one that was applied.
+    /// atomic step. `decide` runs under a lock, so it must be quick. It may run more than once; its last result is the
+    /// one that was applied.
+    ///
+    /// # Panics
+    /// If `decide` changes a tree of any index, or takes a snapshot. Nothing has changed then.
     ///
     /// # Errors
     /// [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::OutOfMemory`]; nothing has changed then.

@@ -155,6 +155,35 @@ fn a_child_drops_an_index_of_the_parent_beside_its_writers() {
     });
 }
 
+/// Cause: what decides about a change of one index changed another, and took away the thread's note at the gate of the
+/// first. A snapshot did not wait for the change, and was changed by it. Cure: such a call panics.
+#[test]
+fn a_decision_uses_no_index() {
+    let ((one, tree), (other, elsewhere)) = (new_index(), new_index());
+    tree.insert(b"key", b"old").unwrap();
+    let nested: [(&str, &dyn Fn()); 5] = [
+        ("another index", &|| drop(elsewhere.insert(b"key", b"value"))),
+        ("the same index", &|| drop(tree.insert(b"other", b"value"))),
+        ("a snapshot of another", &|| drop(other.snapshot())),
+        ("a snapshot of the same", &|| drop(one.snapshot())),
+        ("a batch", &|| drop(other.batch(|batch| set_all(batch, &elsewhere, 0..1, b"value")))),
+    ];
+    for (what, nested) in nested {
+        let decided = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            tree.apply(b"key", |_| {
+                nested();
+                (Effect::Put(b"new".into()), ())
+            })
+        }));
+        assert!(decided.is_err(), "{what} was let in");
+        assert_eq!(tree.get(b"key").as_deref(), Some(&b"old"[..]), "{what}: the change took place");
+        // Neither the leaf nor the gate stays closed.
+        tree.insert(b"key", b"old").unwrap();
+        elsewhere.insert(b"key", b"old").unwrap();
+        drop((one.snapshot(), other.snapshot()));
+    }
+}
+
 /// Cause: the root of one index was read in the memory of another, at a tree with the same number. Cure: a snapshot
 /// refuses trees of other indexes, as a batch does.
 #[test]
