@@ -161,14 +161,14 @@ fn plus(a: Cost, b: Cost) -> Cost {
     (a.0 + b.0, a.1 + b.1)
 }
 
-/// What a key with a change counts.
+/// What a key with a change counts. Operands become an operation each.
 fn cost(key: &[u8], write: &Write) -> Cost {
-    let bytes = match write {
-        Write::Put(value) | Write::PutUntil(value, _) => value.len(),
-        Write::Merge(operands) => operands.iter().map(|operand| operand.len()).sum(),
-        Write::Delete | Write::Add(_) => 0,
+    let (ops, bytes) = match write {
+        Write::Put(value) | Write::PutUntil(value, _) => (1, value.len()),
+        Write::Merge(operands) => (operands.len(), operands.iter().map(|operand| operand.len()).sum()),
+        Write::Delete | Write::Add(_) => (1, 0),
     };
-    (1, key.len() + bytes)
+    (ops, ops * key.len() + bytes)
 }
 
 /// What a key with a change counts in the log of changes to take back.

@@ -169,3 +169,24 @@ fn a_transaction_sees_what_it_merges() {
     let value = tags.get("oak").expect("it reads").expect("it is there");
     assert_eq!(operators::items(&value).count(), 101);
 }
+
+/// A transaction that was given no more than it may have commits.
+#[test]
+fn a_transaction_counts_each_operand() {
+    let db = builder().batch_ops_max(10).batch_bytes_max(1_000).open("memory:").expect("a store");
+    db.set_merge_operator("longest").expect("it is empty");
+    let mut transaction = db.transaction();
+    for number in 0..10 {
+        transaction.merge("oak", format!("{number}")).expect("it is within the limit");
+    }
+    let error = transaction.merge("oak", "one more").expect_err("it is beyond the limit");
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    transaction.commit().expect("it commits");
+    let mut transaction = db.transaction();
+    for _ in 0..3 {
+        transaction.merge(vec![b'k'; 300], "").expect("it is within the limit");
+    }
+    let error = transaction.merge(vec![b'k'; 300], "").expect_err("each operand is written with its key");
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    transaction.commit().expect("it commits");
+}
