@@ -177,6 +177,8 @@ struct Appended {
     /// Where the next record goes, and the initial length of the file.
     end: u64,
     first_end: u64,
+    /// Up to where it is synced. Behind that is at most a statement.
+    synced: u64,
 }
 
 impl Manifest {
@@ -207,9 +209,9 @@ impl Manifest {
         record
     }
 
-    /// Length of a file that has only that.
+    /// Length of a file that has only that, and the statement after it.
     fn beginning_bytes(&self) -> u64 {
-        (record::HEADER + self.beginning().len()) as u64
+        (record::HEADER + self.beginning().len()) as u64 + record::OVERHEAD_MAX
     }
 
     /// Goes on in a file that was just created, and removes all others that nobody holds. Durable when it returns.
@@ -238,8 +240,25 @@ impl Manifest {
             }
         }
         disk::sync_directory(disk, Kind::Manifest)?;
-        self.file = Some(Appended { name, file, end, first_end: end });
+        self.file = Some(Appended { name, file, end, first_end: end, synced: end });
+        self.vouch();
         Ok(())
+    }
+
+    /// States, in a record without edits, that all before it is synced. Without it, damage in the last record could not
+    /// be told from a torn write, and the store would open in the state before it.
+    fn vouch(&mut self) {
+        let Appended { name, file, end, synced, .. } = self.file.as_mut().expect("it was just written");
+        let mut record = Vec::new();
+        record::begin(&mut record, *end, Some(*synced), self.disk.is_sealed());
+        record::finish(&mut record, *name, *end, self.disk.cipher(file));
+        let len = record.len() as u64;
+        // DURABILITY: it is written after the sync and is not synced itself. If it is lost, nothing else is. If it
+        // cannot be written, the next record takes its place.
+        let mut write = Write { offset: *end, bytes: record, done: 0, sync: false };
+        if disk::write_all(&*self.disk, file, *name, &mut write).is_ok() {
+            *end += len;
+        }
     }
 
     pub(crate) fn state(&self) -> &ManifestState {
@@ -254,7 +273,8 @@ impl Manifest {
     pub(crate) fn reserve(&mut self, edits: &[Edit], number: impl FnOnce() -> u64) -> Result<()> {
         let mut bytes = Vec::new();
         edits.iter().for_each(|edit| edit.put(&mut bytes));
-        let more = bytes.len() as u64 + record::OVERHEAD_MAX;
+        // With the statement after it.
+        let more = bytes.len() as u64 + 2 * record::OVERHEAD_MAX;
         if self.file.as_ref().is_none_or(|open| open.end > open.first_end + GROWTH) {
             let name = Name::manifest(number());
             let bytes = self.beginning_bytes() + more;
@@ -391,10 +411,9 @@ impl Manifest {
         if let Some((name, file)) = self.next.take() {
             self.begin(name, file)?;
         }
-        let Appended { name, file, end, .. } = self.file.as_mut().expect("space was reserved in it");
+        let Appended { name, file, end, synced, .. } = self.file.as_mut().expect("space was reserved in it");
         let mut record = Vec::new();
-        // Every record is synced before the next one, which states so.
-        record::begin(&mut record, *end, Some(*end), self.disk.is_sealed());
+        record::begin(&mut record, *end, Some(*synced), self.disk.is_sealed());
         edits.iter().for_each(|edit| edit.put(&mut record));
         record::finish(&mut record, *name, *end, self.disk.cipher(file));
         let len = record.len() as u64;
@@ -402,10 +421,12 @@ impl Manifest {
         // DURABILITY: synced before the first file that the new state no longer names is removed.
         disk::write_all(&*self.disk, file, *name, &mut write)?;
         *end += len;
+        *synced = *end;
         for edit in edits {
             let sense = self.state.apply(edit);
             debug_assert!(sense, "an edit that makes no sense");
         }
+        self.vouch();
         Ok(())
     }
 }
