@@ -335,7 +335,8 @@ fn take_over(
             let memtable = Arc::new(Memtable::new(&core.options(), state.floor, 0)?);
             let mut catalog = catalog_of(state, found.name)?;
             catalog.adopt(&old_catalog);
-            (Replay::begin(core.disk(), core.options(), state, catalog, memtable), &chain[..])
+            let begun = Replay::begin(core.disk(), core.options(), state, catalog, memtable);
+            (begun.beside(core.visible()), &chain[..])
         }
     };
     replay.catalog.choose(&state.compression);

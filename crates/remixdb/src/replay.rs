@@ -99,6 +99,12 @@ impl<'c> Replay<'c> {
         }
     }
 
+    /// The same beside readers: the state that they see until the memtables are shown, whose last change has this
+    /// number, is in the memtables too. Snapshots have memtables of their own.
+    pub(crate) fn beside(self, visible: u64) -> Replay<'c> {
+        Replay { reading: Some((visible, Arc::default())), ..self }
+    }
+
     /// The replay of a store that will be changed. If the changes take more memory than may wait, the oldest become
     /// tables.
     pub(crate) fn of(core: &'c Core, state: &ManifestState, catalog: Catalog) -> Replay<'c> {

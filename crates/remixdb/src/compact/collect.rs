@@ -271,7 +271,7 @@ impl Core {
         let mut has_moved = false;
         while self.collect(&mut lock(&self.manifest))? {
             has_moved = true;
-            while self.flush_step(false)? {}
+            self.flush_waiting()?;
         }
         lock(&self.collector).haste = Haste::None;
         if has_moved {

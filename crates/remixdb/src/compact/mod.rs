@@ -268,8 +268,22 @@ impl Core {
             self.freeze(&mut order)?;
         }
         drop(order);
-        while self.flush_step(false)? {}
-        Ok(())
+        self.flush_waiting()
+    }
+
+    /// Makes tables of the immutable memtables that there are. Those that others fill meanwhile are not waited for: it
+    /// would not end while they write faster than tables are made.
+    fn flush_waiting(&self) -> Result<()> {
+        let newest = self.version().immutable.first().map(Arc::downgrade);
+        loop {
+            let version = self.version().clone();
+            let is_newest =
+                |one: &Arc<Memtable>| newest.as_ref().is_some_and(|newest| newest.as_ptr() == Arc::as_ptr(one));
+            let waits = version.immutable.iter().any(is_newest);
+            if (!waits && !version.immutable.is_empty()) || !self.flush_step(false)? {
+                return Ok(());
+            }
+        }
     }
 
     /// Merges the tables of one partition that were scanned so often that a merge pays off; true if there was

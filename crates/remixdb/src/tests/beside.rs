@@ -7,9 +7,13 @@ use crate::disk::simulated::Simulated;
 use crate::disk::{Kind, Name};
 use crate::recover;
 use crate::view::Snapshot;
-use forrest_engine::{Chunk, Durability, Filled, Options, Result, Snapshot as _, View as _};
+use forrest_engine::{Chunk, Durability, Filled, Op, Options, Result, Snapshot as _, View as _};
 use forrest_index::Direction;
+use forrest_testing::sized;
 use std::ops::{Bound, Range};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
 
 fn reading() -> Options {
     Options { read_only: true, ..options(Durability::Buffered) }
@@ -168,4 +172,85 @@ fn a_reader_outlives_writers() {
         recover::refresh(&reader.store).expect("it refreshes");
         late.check().expect_err("it was dropped");
     }
+}
+
+/// Gets the number of the key while another thread refreshes the reader, and one changes the store. Cause: where
+/// memtables had become tables, the logs were read into new memtables that had only the newest version of each key; the
+/// reader showed them before it saw so far, and the key was older than before, or absent. Cure: they keep what the
+/// reader sees until then.
+#[test]
+fn a_reader_does_not_go_back_while_it_is_refreshed() {
+    let disk = Simulated::new();
+    let options = Options { memtable_bytes: 16 << 10, ..options(Durability::Buffered) };
+    let writer = World::open(&disk, &options).expect("it opens");
+    let set = |key: &[u8], value: &[u8]| {
+        let space = writer.store.keyspace("default").expect("it is there");
+        writer.store.apply(&space, Op::Set { key, value }).expect("it is set");
+    };
+    set(b"key", &0_u32.to_be_bytes());
+    let reader = World::open(&disk, &Options { memtable_bytes: 16 << 10, ..reading() }).expect("it opens beside");
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let get = || {
+            let space = reader.store.keyspace("default").expect("it is there");
+            let view = reader.store.view(&space);
+            let (mut last, mut gets) = (0, 0_u64);
+            while !is_done.load(Relaxed) {
+                let found = view.get(b"key").expect("it reads").expect("the key is always there");
+                let number = u32::from_be_bytes(found[..].try_into().expect("a number"));
+                assert!(number >= last, "{number} after {last}, in get {gets}");
+                (last, gets) = (number, gets + 1);
+            }
+        };
+        scope.spawn(get);
+        scope.spawn(|| {
+            while !is_done.load(Relaxed) {
+                recover::refresh(&reader.store).expect("it refreshes");
+            }
+        });
+        for number in 1..sized(3_000, 30_000) as u32 {
+            set(b"key", &number.to_be_bytes());
+            set(&(number % 64).to_be_bytes(), &[7; 400]);
+            if number.is_multiple_of(3) {
+                writer.store.step().expect("it works");
+            }
+        }
+        is_done.store(true, Relaxed);
+    });
+}
+
+/// A flush waits for the changes before it, however fast others write. Cause: it went on until no memtable waited, so
+/// it flushed theirs too, and did not end before they did.
+#[test]
+fn a_flush_does_not_wait_for_those_who_write() {
+    let disk = Simulated::new();
+    let options = Options { memtable_bytes: 16 << 10, ..options(Durability::Memory) };
+    let world = World::open(&disk, &options).expect("it opens");
+    let space = world.store.keyspace("default").expect("it is there");
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let write = |writer: u32| {
+            let (world, space, is_done) = (&world, &space, &is_done);
+            scope.spawn(move || {
+                for number in (0_u32..).take_while(|_| !is_done.load(Relaxed)) {
+                    let key = [writer.to_be_bytes(), (number % 1_000).to_be_bytes()].concat();
+                    world.store.apply(space, Op::Set { key: &key, value: &[7; 1_000] }).expect("it is set");
+                }
+            })
+        };
+        let writers = [write(0), write(1)];
+        let flushing = scope.spawn(|| world.store.flush_all());
+        let begin = Instant::now();
+        while !flushing.is_finished() && begin.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let has_ended = flushing.is_finished();
+        is_done.store(true, Relaxed);
+        // Writers wait for flushes.
+        while !writers.iter().all(|writer| writer.is_finished()) {
+            world.store.step().expect("it works");
+        }
+        flushing.join().expect("the flushing thread").expect("it flushes");
+        assert!(has_ended, "the flush went on for as long as others wrote");
+    });
 }
