@@ -155,14 +155,17 @@ impl Stream {
         };
         // ORDERING: Acquire: what is visible was queued before.
         let visible = store.readers.visible().load(Ordering::Acquire);
-        Ok(match self.durability {
+        let limit = match self.durability {
             Durability::Memory => {
                 log.write(visible)?;
                 visible
             }
             Durability::Buffered => visible.min(log.written()),
             _ => visible.min(log.synced().max(history.covered.load(Ordering::Relaxed))),
-        })
+        };
+        // A change is applied after it is visible. Who gets it from the stream finds it in the store.
+        store.readers.wait(limit);
+        Ok(limit)
     }
 
     /// Whether the change of this number is durable enough.

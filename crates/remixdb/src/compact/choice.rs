@@ -6,11 +6,13 @@ use crate::compression;
 use crate::core::Core;
 use crate::manifest::{Edit, Manifest};
 use crate::scan;
+use crate::version::Version;
 use forrest_base::lock;
 use forrest_engine::merge::{self, SharedOperator};
 use forrest_engine::spans;
 use forrest_engine::{Compression, DEFAULT_KEYSPACE, Direction, Error, Result};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 impl Core {
@@ -115,17 +117,13 @@ impl Core {
         self.name_in(&mut manifest, space)?;
         let edits = vec![Edit::Operator { space: space.id, name: name.to_string() }];
         manifest.reserve(&edits, || self.next_number())?;
+        // Deleted keys are passed here, while others write. The look below then jumps over them.
+        self.is_empty(&self.version().clone(), space)?;
         {
             // From here on values are checked that others set.
             let order = self.order();
-            let mut is_empty = true;
-            let (all, way) = (spans::bounds(&[], None), (Direction::Forward, true));
-            scan::scan(self, &order.version, space.id, self.newest(), all, way, |_, _| {
-                is_empty = false;
-                Ok(ControlFlow::Break(()))
-            })?;
             // If it was set already, all values were checked.
-            if !is_empty && space.operator().is_none() {
+            if !self.is_empty(&order.version, space)? && space.operator().is_none() {
                 return Err(merge::not_empty(&space.name));
             }
             if let Some(operator) = operator {
@@ -137,6 +135,17 @@ impl Core {
             self.version().operated.add(space.id, operator);
         }
         Ok(())
+    }
+
+    /// Whether a keyspace has no keys.
+    fn is_empty(&self, version: &Arc<Version>, space: &Space) -> Result<bool> {
+        let mut is_empty = true;
+        let (all, way) = (spans::bounds(&[], None), (Direction::Forward, true));
+        scan::scan(self, version, space.id, self.newest(), all, way, |_, _| {
+            is_empty = false;
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(is_empty)
     }
 
     /// Whether logs and tables may get operands of merges. The first time, the manifest says so from then on, so that
