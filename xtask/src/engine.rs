@@ -54,7 +54,11 @@ const BUILDS: &[Build] = &[
         arguments: &["3", "200", "mapped"],
     },
     Build { name: "engine-pauses", flags: &["-O2", "-DLLDS_OS_PAUSES"], arguments: &["4", "1000", "mapped"] },
-    Build { name: "engine-small", flags: &["-O1", "-DLLDS_PIECES_MAX=64UL"], arguments: &["5", "1000", "full"] },
+    Build {
+        name: "engine-small",
+        flags: &["-O1", "-DLLDS_PIECES_MAX=64UL"],
+        arguments: &["5", "1000", "full"],
+    },
 ];
 
 /// The command.

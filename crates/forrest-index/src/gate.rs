@@ -83,7 +83,9 @@ pub(crate) fn check_outside(record: &Record) {
     #[cold]
     #[inline(never)]
     fn is_inside() -> ! {
-        panic!("a store in memory was changed, or a snapshot taken, from within what decides about another change");
+        panic!(
+            "a store in memory was changed, or a snapshot taken, from within what decides about another change"
+        );
     }
     // ORDERING: only the thread itself stores in its record.
     if record.writing.load(Ordering::Relaxed) != 0 {

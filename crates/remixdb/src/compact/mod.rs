@@ -277,8 +277,9 @@ impl Core {
         let newest = self.version().immutable.first().map(Arc::downgrade);
         loop {
             let version = self.version().clone();
-            let is_newest =
-                |one: &Arc<Memtable>| newest.as_ref().is_some_and(|newest| newest.as_ptr() == Arc::as_ptr(one));
+            let is_newest = |one: &Arc<Memtable>| {
+                newest.as_ref().is_some_and(|newest| newest.as_ptr() == Arc::as_ptr(one))
+            };
             let waits = version.immutable.iter().any(is_newest);
             if (!waits && !version.immutable.is_empty()) || !self.flush_step(false)? {
                 return Ok(());

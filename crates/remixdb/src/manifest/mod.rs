@@ -177,7 +177,7 @@ struct Appended {
     /// Where the next record goes, and the initial length of the file.
     end: u64,
     first_end: u64,
-    /// Up to where it is synced. Behind that is at most a statement.
+    /// Up to where it is synced. After that is at most a statement.
     synced: u64,
 }
 
@@ -246,7 +246,7 @@ impl Manifest {
     }
 
     /// States, in a record without edits, that all before it is synced. Without it, damage in the last record could not
-    /// be told from a torn write, and the store would open in the state before it.
+    /// be distinguished from a torn write, and the store would open in the state before it.
     fn vouch(&mut self) {
         let Appended { name, file, end, synced, .. } = self.file.as_mut().expect("it was just written");
         let mut record = Vec::new();

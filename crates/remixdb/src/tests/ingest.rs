@@ -51,9 +51,9 @@ fn tables_of(disk: &Simulated) -> usize {
     disk.files().iter().filter(|(name, _)| name.kind == Kind::Table).count()
 }
 
-/// A bit of each byte of a store whose last commit to the manifest was an ingest. Cause: nothing stated that this record
-/// was synced, so it was taken for a torn write: the store opened without the ingest, with all changes after it, and
-/// removed the tables. Cure: a statement follows each record.
+/// A bit of each byte of a manifest whose last commit was an ingest. Cause: nothing stated that this record was synced,
+/// so it was taken for a torn write: the store opened without the ingest, with all changes after it, and removed the
+/// tables. Cure: a statement follows each record.
 #[test]
 fn a_flipped_bit_after_an_ingest_is_reported_or_harmless() {
     flipped_bits_after_an_ingest();
