@@ -181,12 +181,12 @@ fn a_transaction_counts_each_operand() {
     }
     let error = transaction.merge("oak", "one more").expect_err("it is beyond the limit");
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
-    transaction.commit().expect("it commits");
+    assert!(transaction.commit().expect("it commits").is_done());
     let mut transaction = db.transaction();
     for _ in 0..3 {
         transaction.merge(vec![b'k'; 300], "").expect("it is within the limit");
     }
     let error = transaction.merge(vec![b'k'; 300], "").expect_err("each operand is written with its key");
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
-    transaction.commit().expect("it commits");
+    assert!(transaction.commit().expect("it commits").is_done());
 }
