@@ -181,6 +181,24 @@ struct Appended {
     synced: u64,
 }
 
+impl Appended {
+    /// States, in a record without edits, that all before it is synced. Without it, damage in the last record could not
+    /// be distinguished from a torn write, and the store would open in the state before it.
+    fn vouch(&mut self, disk: &Sealed) {
+        let Appended { name, file, end, synced, .. } = self;
+        let mut record = Vec::new();
+        record::begin(&mut record, *end, Some(*synced), disk.is_sealed());
+        record::finish(&mut record, *name, *end, disk.cipher(file));
+        let len = record.len() as u64;
+        // DURABILITY: it is written after the sync and is not synced itself. If it is lost, nothing else is. If it
+        // cannot be written, the next record takes its place.
+        let mut write = Write { offset: *end, bytes: record, done: 0, sync: false };
+        if disk::write_all(disk, file, *name, &mut write).is_ok() {
+            *end += len;
+        }
+    }
+}
+
 impl Manifest {
     /// A manifest with a state that was read. Its first commit makes a new file.
     pub(crate) fn of(disk: &Arc<Sealed>, state: ManifestState) -> Manifest {
@@ -225,6 +243,8 @@ impl Manifest {
         let end = bytes.len() as u64;
         let mut write = Write { bytes, sync: true, ..Write::default() };
         disk::write_all(disk, &file, name, &mut write)?;
+        let mut begun = Appended { name, file, end, first_end: end, synced: end };
+        begun.vouch(disk);
         // DURABILITY: the new name is durable before the old one goes, and that before an edit makes the two
         // differ.
         disk::sync_directory(disk, Kind::Manifest)?;
@@ -240,25 +260,8 @@ impl Manifest {
             }
         }
         disk::sync_directory(disk, Kind::Manifest)?;
-        self.file = Some(Appended { name, file, end, first_end: end, synced: end });
-        self.vouch();
+        self.file = Some(begun);
         Ok(())
-    }
-
-    /// States, in a record without edits, that all before it is synced. Without it, damage in the last record could not
-    /// be distinguished from a torn write, and the store would open in the state before it.
-    fn vouch(&mut self) {
-        let Appended { name, file, end, synced, .. } = self.file.as_mut().expect("it was just written");
-        let mut record = Vec::new();
-        record::begin(&mut record, *end, Some(*synced), self.disk.is_sealed());
-        record::finish(&mut record, *name, *end, self.disk.cipher(file));
-        let len = record.len() as u64;
-        // DURABILITY: it is written after the sync and is not synced itself. If it is lost, nothing else is. If it
-        // cannot be written, the next record takes its place.
-        let mut write = Write { offset: *end, bytes: record, done: 0, sync: false };
-        if disk::write_all(&*self.disk, file, *name, &mut write).is_ok() {
-            *end += len;
-        }
     }
 
     pub(crate) fn state(&self) -> &ManifestState {
@@ -426,7 +429,7 @@ impl Manifest {
             let sense = self.state.apply(edit);
             debug_assert!(sense, "an edit that makes no sense");
         }
-        self.vouch();
+        self.file.as_mut().expect("it was just written").vouch(&self.disk);
         Ok(())
     }
 }
