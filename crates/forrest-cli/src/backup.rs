@@ -5,13 +5,13 @@ use crate::args::{
     BackupVerifyArgs,
 };
 use crate::codec::{Format, write_json_field};
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress;
 use crate::session::{Answer, Session};
 use crate::term;
 use forrest::encrypted::{backups, prune, restore, rotate_key, verify_backup};
-use forrest::{Backup, BackupOptions, EncryptionKey, Error, Keep};
+use forrest::{Backup, BackupOptions, EncryptionKey, Error, ErrorKind, Keep};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -93,14 +93,15 @@ fn verify(session: &mut Session, args: &BackupVerifyArgs) -> Result<Answer, Fail
                 })?;
             }
             // The others may be whole.
-            Err(error) => {
+            Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io) => {
                 interrupt::check()?;
                 print_damage(session, id, &error.to_string())?;
                 failures.push(Failure::Opening(args.directory.clone(), error));
             }
+            Err(error) => return Err(failed(&args.directory, error)),
         }
     }
-    if failures.len() > 1 && failures.iter().any(|failure| failure.code() == failure::DAMAGE) {
+    if failures.len() > 1 {
         let (directory, failed) = (args.directory.display(), failures.len());
         return Err(Failure::Wrong(format!("{directory}: {failed} of {count} backups are damaged")));
     }

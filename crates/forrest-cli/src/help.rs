@@ -253,7 +253,8 @@ to 7 days. Another process may write to it meanwhile. Changes that are no longer
 kept are an error, with exit code 5.
 
 With --durability sync, only changes that no power cut takes back: those that
-have become tables, if another process writes to the store.
+have become tables, if another process writes to the store. The pairs of an
+ingest (below) may be newer than that.
 
 With --format ops, the lines are operations that \"load\" makes again, and what
 happened to a whole keyspace is a comment. After \"# ingest FIRST LAST\" come the

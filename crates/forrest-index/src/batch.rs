@@ -105,6 +105,7 @@ impl<'a> Batch<'a> {
     ) -> Result<R, Error> {
         self.with_memory(|batch| {
             let guard = epoch::pin();
+            let _deciding = batch.index.gate().decide(guard.record);
             write::apply(&batch.writer(tree, &guard), key, &mut decide)
         })
     }

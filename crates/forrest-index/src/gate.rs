@@ -6,8 +6,9 @@
 //! asymmetric fence between each pair forbids that both load the old value. A writer that finds the gate closed
 //! removes its note and waits on the mutex that the exclusive writer holds. Readers ignore the gate.
 //!
-//! A record has room for one note. So what decides about a change, inside the gate, may enter no gate, of this index or
-//! of another: it would take the note away. Such a call panics.
+//! A record has room for one note. What decides about a change of one index, inside its gate, may change another index:
+//! that note goes to a record that the thread borrows. The same gate it may not enter, because an exclusive writer may
+//! wait for the thread while the thread waits for it. Such a call panics.
 
 use crate::epoch::{Record, Registry};
 use crate::sync::{AtomicBool, Ordering, heavy, light, relax, weakened};
@@ -26,7 +27,13 @@ pub(crate) struct Gate {
 }
 
 /// An ordinary writer inside the gate.
-pub(crate) struct Shared<'a>(&'a Record);
+pub(crate) struct Shared<'a> {
+    record: &'a Record,
+    is_borrowed: bool,
+}
+
+/// The note of an exclusive writer that decides about a change.
+pub(crate) struct Deciding<'a>(&'a Record);
 
 /// The exclusive writer inside the gate.
 pub(crate) struct Exclusive<'a> {
@@ -42,22 +49,53 @@ impl Gate {
     /// Lets an ordinary writer in; waits while an exclusive one is inside.
     ///
     /// # Panics
-    /// If the thread is inside a gate.
+    /// If the thread is inside.
     #[inline]
-    pub(crate) fn enter<'a>(&self, record: &'a Record) -> Shared<'a> {
-        check_outside(record);
+    pub(crate) fn enter<'a>(&self, record: &'a Record, registry: &Registry) -> Shared<'a> {
+        // ORDERING: only the thread itself stores in its record.
+        let inside = match record.writing.load(Ordering::Relaxed) {
+            0 => Shared { record, is_borrowed: false },
+            _ => self.borrow(record, registry),
+        };
         loop {
             // ORDERING: release. An exclusive writer of another index may wait for this thread's earlier write there
             // and see this note instead of the 0 before it; it must see that write.
-            record.writing.store(self.id, weakened!("next_index", Release));
+            inside.record.writing.store(self.id, weakened!("next_index", Release));
             light();
             // ORDERING: acquire pairs with the release in `Exclusive::drop`: its changes are seen.
             if !self.closed.load(Ordering::Acquire) {
-                return Shared(record);
+                return inside;
             }
-            record.writing.store(0, Ordering::Release);
+            inside.record.writing.store(0, Ordering::Release);
             drop(self.exclusive.lock().unwrap_or_else(|e| e.into_inner()));
         }
+    }
+
+    /// A record for a thread that is inside of another gate.
+    #[cold]
+    #[inline(never)]
+    fn borrow(&self, record: &Record, registry: &Registry) -> Shared<'static> {
+        self.check_outside(record);
+        Shared { record: registry.acquire(), is_borrowed: true }
+    }
+
+    /// # Panics
+    /// If the thread is inside, or an exclusive writer that decides about a change.
+    pub(crate) fn check_outside(&self, record: &Record) {
+        // ORDERING: as in `enter`.
+        if record.writing.load(Ordering::Relaxed) == self.id {
+            is_inside();
+        }
+    }
+
+    /// Notes that the exclusive writer decides about a change, so that it does not wait for itself. Others do not look
+    /// at the note: they wait for the lock.
+    pub(crate) fn decide<'a>(&self, record: &'a Record) -> Option<Deciding<'a>> {
+        // ORDERING: as in `enter`.
+        (record.writing.load(Ordering::Relaxed) == 0).then(|| {
+            record.writing.store(self.id, Ordering::Release);
+            Deciding(record)
+        })
     }
 
     /// Lets the exclusive writer in, once all others have left.
@@ -76,27 +114,27 @@ impl Gate {
     }
 }
 
-/// # Panics
-/// If the thread is an ordinary writer inside a gate.
-#[inline]
-pub(crate) fn check_outside(record: &Record) {
-    #[cold]
-    #[inline(never)]
-    fn is_inside() -> ! {
-        panic!(
-            "a store in memory was changed, or a snapshot taken, from within what decides about another change"
-        );
-    }
-    // ORDERING: only the thread itself stores in its record.
-    if record.writing.load(Ordering::Relaxed) != 0 {
-        is_inside();
-    }
+#[cold]
+#[inline(never)]
+fn is_inside() -> ! {
+    panic!(
+        "a store in memory was changed, or a snapshot of it taken, from within what decides about another change"
+    );
 }
 
 impl Drop for Shared<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.0.writing.store(0, weakened!("writer_leaves", Release));
+        self.record.writing.store(0, weakened!("writer_leaves", Release));
+        if self.is_borrowed {
+            Registry::release(self.record);
+        }
+    }
+}
+
+impl Drop for Deciding<'_> {
+    fn drop(&mut self) {
+        self.0.writing.store(0, Ordering::Release);
     }
 }
 

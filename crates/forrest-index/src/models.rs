@@ -276,9 +276,9 @@ fn gate(preemptions: Option<usize>, writers: usize, times: usize) {
                 let record = shared.0.acquire();
                 let shared = shared.clone();
                 thread::spawn(move || {
-                    let (_, gate, places) = &*shared;
+                    let (registry, gate, places) = &*shared;
                     for _ in 0..times {
-                        let _inside = gate.enter(record);
+                        let _inside = gate.enter(record, registry);
                         places[writer].add(1);
                     }
                 })
@@ -324,7 +324,7 @@ fn two_exclusive_writers() {
         let writer = {
             let shared = shared.clone();
             thread::spawn(move || {
-                let _inside = shared.1.enter(record);
+                let _inside = shared.1.enter(record, &shared.0);
                 shared.2.add(1);
             })
         };
@@ -346,9 +346,9 @@ fn leaving_for_another_index_is_leaving() {
         let writer = {
             let shared = shared.clone();
             thread::spawn(move || {
-                let (_, gates, places) = &*shared;
+                let (registry, gates, places) = &*shared;
                 for (gate, place) in gates.iter().zip(places) {
-                    let _inside = gate.enter(record);
+                    let _inside = gate.enter(record, registry);
                     place.add(1);
                 }
             })
@@ -360,6 +360,33 @@ fn leaving_for_another_index_is_leaving() {
         }
         writer.join().unwrap();
         assert_eq!((places[0].read(), places[1].read()), (11, 1));
+    });
+}
+
+#[test]
+fn a_writer_of_another_index_stays_inside() {
+    model(Some(3), || {
+        let shared = Arc::new((Registry::new(), [Gate::new(7), Gate::new(8)], [0, 0].map(Guarded::new)));
+        let record = shared.0.acquire();
+        let writer = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let (registry, gates, places) = &*shared;
+                let _inside = gates[0].enter(record, registry);
+                {
+                    let _nested = gates[1].enter(record, registry);
+                    places[1].add(1);
+                }
+                places[0].add(1);
+            })
+        };
+        let (registry, gates, places) = &*shared;
+        for (gate, place) in gates.iter().zip(places) {
+            let _alone = gate.close(registry);
+            place.add(10);
+        }
+        writer.join().unwrap();
+        assert_eq!((places[0].read(), places[1].read()), (11, 11));
     });
 }
 

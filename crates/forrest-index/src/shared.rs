@@ -4,7 +4,7 @@ use crate::arena::Arena;
 use crate::epoch::{self, REGISTRY};
 use crate::eras::Snapshots;
 use crate::error::Error;
-use crate::gate::{self, Exclusive, Gate};
+use crate::gate::{Exclusive, Gate};
 use crate::options::Options;
 use crate::reclaim::{Bags, Garbage};
 use crate::roots::Phase;
@@ -42,9 +42,9 @@ impl Shared {
     /// Excludes all other writers, ordinary and exclusive.
     ///
     /// # Panics
-    /// If the thread is one of them.
+    /// If the thread decides about a change of this index.
     pub(crate) fn close_gate(&self) -> Exclusive<'_> {
-        gate::check_outside(epoch::pin().record);
+        self.gate.check_outside(epoch::pin().record);
         self.gate.close(&REGISTRY)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::descent::TreeInner;
 use crate::effect::Effect;
-use crate::epoch;
+use crate::epoch::{self, REGISTRY};
 use crate::error::{Error, MAX_VALUE_BYTES};
 use crate::leaf;
 use crate::node::Slot;
@@ -48,7 +48,7 @@ impl Tree {
     /// one that was applied.
     ///
     /// # Panics
-    /// If `decide` changes a tree of any index, or takes a snapshot. Nothing has changed then.
+    /// If `decide` changes a tree of the same index, or takes a snapshot of it. Nothing has changed then.
     ///
     /// # Errors
     /// [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::OutOfMemory`]; nothing has changed then.
@@ -63,7 +63,7 @@ impl Tree {
         loop {
             let result = {
                 let guard = epoch::pin();
-                let _shared = tree.index.gate().enter(guard.record);
+                let _shared = tree.index.gate().enter(guard.record, &REGISTRY);
                 write::apply(&Writer::ordinary(tree, &guard), key, &mut decide)
             };
             match result {

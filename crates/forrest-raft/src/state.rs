@@ -401,8 +401,11 @@ impl<C: Config> RaftSnapshotBuilder<C> for Builder {
             let db = self.group.shared.db.clone();
             let made =
                 apart::<C, _>(self.group.shared.may_spawn(), move || Checkpoint::make(&db, &directory));
-            let made = made.await.map_err(fail)?;
-            if let Some(old) = self.group.checkpoint().replace(made) {
+            // One that cannot be made, for example without space, is no reason to stop: the older one stays, and where
+            // it lacks what was purged, the present data are sent.
+            if let Ok(made) = made.await
+                && let Some(old) = self.group.checkpoint().replace(made)
+            {
                 old.retire();
             }
         }

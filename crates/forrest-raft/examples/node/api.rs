@@ -35,6 +35,7 @@ use openraft::errors::ForwardToLeader;
 use openraft::{BasicNode, ReadPolicy, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -225,16 +226,19 @@ fn with_next(mut response: Response, next: Option<&[u8]>) -> Response {
     response
 }
 
+/// Pairs of an answer, if the request names no limit.
+const PAIRS: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
+
 async fn get_range(State(app): Shared, Query(parameters): Parameters, uri: Uri) -> Answer {
     let (part, start, end, next) = first_part(&app, &parameters);
-    let limit = parameters.get("limit").map_or(Ok(1000), |limit| limit.parse());
-    let limit: usize = limit.map_err(|error| bad(format_args!("the limit: {error}")))?;
+    let limit = parameters.get("limit").map_or(Ok(PAIRS), |limit| limit.parse());
+    let limit: NonZeroUsize = limit.map_err(|error| bad(format_args!("the limit: {error}")))?;
     let moment = part.read(path(&uri)).await?;
     let mut lines = String::new();
     let upper = end.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
     for (at, pair) in moment.range((std::ops::Bound::Included(start), upper)).enumerate() {
         let pair = pair.map_err(internal)?;
-        if at == limit {
+        if at == limit.get() {
             return Ok(with_next(lines.into_response(), Some(pair.key())));
         }
         let (key, value) = (pair.key().escape_ascii(), pair.value_bytes().map_err(internal)?.escape_ascii());

@@ -52,7 +52,9 @@ fn a_range_loses_no_key() {
     assert_eq!((part.body.lines().count(), part.next), (3, None));
     let part = ask(&cluster, "GET /range?start=a&end=a0004&limit=3", "");
     assert_eq!((part.body.lines().count(), part.next.as_deref()), (3, Some("a0003")));
-    assert_eq!(ask(&cluster, "GET /range?limit=many", "").status, 400);
+    for limit in ["many", "0", "-1"] {
+        assert_eq!(ask(&cluster, &format!("GET /range?limit={limit}"), "").status, 400);
+    }
 }
 
 /// A header has no letters beyond ASCII, and a key may have any.

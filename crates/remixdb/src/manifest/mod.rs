@@ -434,7 +434,7 @@ impl Manifest {
     }
 }
 
-/// The state in a manifest, and the end of its last record; `None` if its creation was not completed.
+/// The state in a manifest, and the end of its last record that has edits; `None` if its creation was not completed.
 ///
 /// # Errors
 /// `Corrupt`, `Io`; `Unsupported` for a manifest of another version.
@@ -444,9 +444,13 @@ pub(crate) fn read(disk: &Sealed, name: Name) -> Result<Option<(ManifestState, u
         record::unused(disk, &file, name)?;
         return Ok(None);
     }
-    let mut state = None;
+    let (mut state, mut statement) = (None, None);
     let records = record::replay(disk, &file, name, record::HEADER as u64, |at, _, body| {
         let malformed = || disk::damaged(name, at, "a record with a valid checksum is malformed");
+        statement = body.is_empty().then_some(at);
+        if body.is_empty() {
+            return Ok(());
+        }
         let state = state.get_or_insert_with(ManifestState::default);
         let mut parts = Parts(body);
         while !parts.is_empty() {
@@ -457,7 +461,8 @@ pub(crate) fn read(disk: &Sealed, name: Name) -> Result<Option<(ManifestState, u
         }
         Ok(())
     })?;
-    Ok(state.map(|state| (state, records.end)))
+    // The statement after it may be lost with the power.
+    Ok(state.map(|state| (state, statement.unwrap_or(records.end))))
 }
 
 /// What is intact of a manifest.
@@ -483,6 +488,10 @@ pub(crate) fn salvage(disk: &Sealed, name: Name, before: &ManifestState) -> Resu
     }
     let (mut state, mut wrong, mut begins) = (None, None, false);
     let records = record::intact(disk, &file, name, |at, is_after, body| {
+        if body.is_empty() {
+            // A statement alone makes no state.
+            return Ok(());
+        }
         begins |= !is_after;
         let state =
             state.get_or_insert_with(|| if is_after { before.clone() } else { ManifestState::default() });

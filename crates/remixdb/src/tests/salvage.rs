@@ -4,11 +4,14 @@
 use super::world::{Content, Pairs, World, options, salvaged_to};
 use crate::disk::simulated::{Failure, Fault, Simulated, Times};
 use crate::disk::{self, Kind, Name, Sealed};
+use crate::manifest::{self, Manifest, ManifestState};
+use crate::record::HEADER;
 use crate::salvage::{Loss, Salvaged, copy};
 use forrest_engine::{Durability, ErrorKind, MAX_KEY_BYTES, Op, Options, Result};
 use forrest_testing::sized;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::sync::Arc;
 
 type Files = Vec<(Name, Vec<u8>)>;
 
@@ -440,4 +443,19 @@ fn a_half_open_range_has_the_same_keys() {
     let found = half_open(Bound::Excluded(&longest), Bound::Included(&longest));
     assert_eq!(found, (after.clone(), Some(after)));
     assert_eq!(half_open(Bound::Excluded(&last), Bound::Included(&last)), (last, None));
+}
+
+/// Cause: the statement after a record counted as one, so a manifest of which nothing was intact had an empty state.
+#[test]
+fn a_statement_alone_makes_no_state() {
+    let disk = Simulated::new();
+    let sealed = Arc::new(Sealed::plain(disk.clone()));
+    Manifest::create(&sealed, 1, ManifestState { floor: 7, ..ManifestState::default() }).expect("it is made");
+    let mut files = disk.files();
+    let [(name, bytes)] = &mut files[..] else { panic!("there is one file") };
+    let name = *name;
+    bytes[HEADER + 20] ^= 1;
+    let damaged = Sealed::plain(Simulated::from_files(files));
+    let salvaged = manifest::salvage(&damaged, name, &ManifestState::default()).expect("it is read");
+    assert!(salvaged.state.is_none() && !salvaged.begins && salvaged.damage.is_some());
 }

@@ -56,8 +56,10 @@ public final class RangeIterator implements Iterator<Entry>, AutoCloseable {
         while (!page.hasRemaining() && rest != 0) {
             try {
                 turn(Native.page(rest, pageBytes));
-            } catch (RuntimeException e) {
-                failure = e;
+            } catch (RuntimeException | Error e) {
+                failure = e instanceof RuntimeException thrown
+                        ? thrown
+                        : new IllegalStateException("the iteration has lost pairs", e);
                 throw e;
             }
         }

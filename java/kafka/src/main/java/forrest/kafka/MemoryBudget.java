@@ -64,6 +64,10 @@ final class MemoryBudget {
                     ours.put(name, settings.get(name));
                 }
             }
+            if (ours.isEmpty()) {
+                // None was given: something else is wrong, for example with what is in the directory.
+                throw e;
+            }
             ConfigException refused = new ConfigException("of the settings " + ours + " one is refused: " + e.getMessage());
             refused.initCause(e);
             throw refused;
