@@ -8,6 +8,7 @@
 //! weakened: writer_leaves writers_and_an_exclusive_one_never_meet
 //! weakened: exclusive_leaves writers_and_an_exclusive_one_never_meet
 //! weakened: next_index leaving_for_another_index_is_leaving
+//! weakened: one_note a_writer_of_another_index_stays_inside
 //! weakened: order what_is_listed_is_complete
 //! weakened: two_holders a_node_has_one_holder
 //! weakened: takes a_node_has_one_holder
