@@ -143,6 +143,7 @@ const STORE_EXAMPLES: &str = "Examples:
   kvbench store --subjects forrest -n 1M           this project's engine alone
   kvbench store --rounds 3 --json bench/record/x.jsonl
   kvbench store -n 1M --subjects forrest,lmdb --only get,seek,scan
+  kvbench store --data paths.txt                   the keys of a file
 
   kvbench store -n 100K --durability memory,process,power
 

@@ -173,9 +173,16 @@ pub(crate) struct Llds {
 /// Options of `kvbench store`.
 #[derive(Args, Clone)]
 pub(crate) struct Stores {
-    /// Numbers of pairs, measured one after the other
-    #[arg(short = 'n', long, value_delimiter = ',', default_value = "5M", value_parser = number)]
+    /// Numbers of pairs, measured one after the other [default: 5M; of a file, all keys but a hundredth]
+    #[arg(short = 'n', long, value_delimiter = ',', value_parser = number)]
     pub(crate) keys: Vec<u64>,
+    /// File (see `kvbench convert`) whose keys are taken in place of random ones, in an order that the seed decides;
+    /// its values are not taken
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+    /// Format of that file [default: detected]
+    #[arg(short = 'F', long, value_enum, value_name = "FORMAT", requires = "data")]
+    data_format: Option<Format>,
     /// Stores, from `kvbench list` [default: all]
     #[arg(long, value_delimiter = ',', value_parser = store)]
     pub(crate) subjects: Vec<String>,
@@ -220,6 +227,16 @@ pub(crate) struct Stores {
     /// Append what was measured to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+}
+
+impl Stores {
+    /// The file with the keys, if there is one. It leaves pages that were set aside to the stores.
+    pub(crate) fn data(&self) -> io::Result<Option<DataFile>> {
+        let Some(path) = &self.data else { return Ok(None) };
+        let format = self.data_format.map_or_else(|| Format::of_file(path), Ok)?;
+        let pages = pages::Pages::Plain.name().to_owned();
+        Ok(Some(DataFile { path: path.clone(), format, pages, in_place: false, no_values: true }))
+    }
 }
 
 /// Options of `kvbench pressure`.

@@ -5,13 +5,14 @@
 use crate::bench::{self, Bench};
 use crate::cap::Cap;
 use crate::job::{
-    Compression, Durability, Figures, Job, Life, Orders, Outcome, StoreStep as Step, StoreValues,
+    Compression, DataFile, Durability, Figures, Job, Life, Orders, Outcome, StoreStep as Step, StoreValues,
     TIMELINE_MS, Task,
 };
 use crate::options::{MallocPages, Stores};
 use crate::record::Figure;
 use crate::runner;
 use crate::store_report::{self, Row};
+use crate::stores::file_keys::{self, FileKeys, KEY_BYTES_MAX};
 use crate::stores::{self, ENTRIES, StoreEntry, not_compiled, pairs};
 use crate::workplace::Workplace;
 use crate::{goals, sizes};
@@ -42,6 +43,13 @@ impl Who {
     }
 }
 
+/// Pairs, if no number is asked for.
+const KEYS: u64 = 5_000_000;
+/// Of a file, one key in this number is left to insertions, if no number of pairs is asked for.
+const LEFT_SHARE: u64 = 100;
+/// Memory that must stay free when a file is loaded, in bytes.
+const MARGIN_BYTES: u64 = 1 << 30;
+
 /// Arms of a store that is opened again as well: whole, closed and opened, killed, recovered.
 const LIVES: usize = 4;
 
@@ -58,7 +66,10 @@ fn joined(first: Outcome, second: Outcome) -> Outcome {
 
 struct Measuring<'a> {
     options: &'a Stores,
+    keys: Vec<u64>,
     steps: Vec<Step>,
+    /// A file in place of random keys, and what it has.
+    data: Option<(DataFile, file_keys::Told)>,
     directory: Workplace,
     /// What limits the memory of the arms, if anything does.
     cap: Option<Cap>,
@@ -75,17 +86,35 @@ pub(crate) fn run(options: &Stores) -> io::Result<bool> {
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
+    let load = |file: DataFile| {
+        let told = FileKeys::load(&file, MARGIN_BYTES, options.seed)?.told;
+        io::Result::Ok((file, told))
+    };
+    let data = options.data()?.map(load).transpose()?;
+    let keys = match (&data, options.keys.iter().max()) {
+        (Some((_, told)), Some(most)) if *most > told.keys => {
+            let what = format!("{most} pairs are asked for, the file has {} keys for them", told.keys);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        (_, Some(_)) => options.keys.clone(),
+        (Some((_, told)), None) => vec![(told.keys - told.keys.div_ceil(LEFT_SHARE)).max(1)],
+        (None, None) => vec![KEYS],
+    };
     let cap = options.memory.map(Cap::new).transpose()?;
     let group = cap.as_ref().map(Cap::group);
     let directory = Workplace::with_group(options.directory.as_deref(), group)?;
     let kept = json!({
         "seed": options.seed, "rounds": options.rounds, "probes": options.probes, "synced": options.synced,
-        "budget_bytes": options.budget, "memory_bytes": options.memory, "steps": steps, "key_bytes": pairs::KEY_BYTES,
-        "value_bytes": pairs::VALUE_BYTES, "durability": options.durability,
-        "compression": options.compression, "values": options.values,
+        "budget_bytes": options.budget, "memory_bytes": options.memory, "steps": steps,
+        "key_bytes": data.is_none().then_some(pairs::KEY_BYTES), "value_bytes": pairs::VALUE_BYTES,
+        "durability": options.durability, "compression": options.compression, "values": options.values,
+        "data": data.as_ref().map(|(file, told)| json!({
+            "file": file.path, "format": file.format, "keys": told.keys, "key_bytes": told.key_bytes,
+            "repeated": told.repeated, "left_out": told.left_out, "checksum": format!("{:016x}", told.checksum),
+        })),
     });
     let bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System, 0)?;
-    Measuring { options, steps, directory, cap, bench }.run()
+    Measuring { options, keys, steps, data, directory, cap, bench }.run()
 }
 
 impl Measuring<'_> {
@@ -94,14 +123,14 @@ impl Measuring<'_> {
         self.print_head(&mut out)?;
         let entries = self.entries(&mut out)?;
         let lives = if self.steps.contains(&Step::Reopen) { LIVES } else { 1 };
-        let groups = self.options.keys.len() * self.options.durability.len();
+        let groups = self.keys.len() * self.options.durability.len();
         self.bench.runner.arms = entries.len() * groups * usize::from(self.options.rounds) * lives;
         let mut judged = Vec::new();
-        let all = self
-            .options
-            .keys
-            .iter()
-            .flat_map(|keys| self.options.durability.iter().map(|durability| (*keys, *durability)));
+        let of = self.data.as_ref().and_then(|(file, _)| file.path.file_name());
+        let of = of.map(|name| name.to_string_lossy().into_owned());
+        let durability = &self.options.durability;
+        let all = self.keys.clone().into_iter();
+        let all = all.flat_map(|keys| durability.iter().map(move |durability| (keys, *durability)));
         for (keys, asked) in all {
             let who = entries.iter().map(|&(entry, run)| Who { entry, run, asked }).collect();
             let arms = self.measure(&mut out, who, keys)?;
@@ -112,8 +141,9 @@ impl Measuring<'_> {
             for (who, rounds) in arms.into_iter().filter(|(_, rounds)| !rounds.is_empty()) {
                 rows.push(self.row(who, keys, rounds)?);
             }
-            store_report::print(&mut out, keys, asked, &rows)?;
-            if asked == Durability::Process {
+            store_report::print(&mut out, keys, of.as_deref(), asked, &rows)?;
+            // They are about random keys.
+            if asked == Durability::Process && self.data.is_none() {
                 judged.extend(store_report::goals(keys, &rows));
             }
             out.flush()?;
@@ -123,16 +153,30 @@ impl Measuring<'_> {
     }
 
     fn print_head(&self, out: &mut impl Write) -> io::Result<()> {
-        let values = match self.options.values {
-            StoreValues::Random => "16 + 100 random bytes",
-            StoreValues::Events => "16 random bytes and events of 100 bytes",
+        let values = match (&self.data, self.options.values) {
+            (None, StoreValues::Random) => "16 + 100 random bytes",
+            (None, StoreValues::Events) => "16 random bytes and events of 100 bytes",
+            (Some(_), StoreValues::Random) => "the file's keys and 100 random bytes",
+            (Some(_), StoreValues::Events) => "the file's keys and events of 100 bytes",
         };
+        let data = self.data.as_ref().map_or_else(String::new, |(file, told)| {
+            format!(
+                "keys: {} ({}), {} different ones of {:.1} bytes in the mean; {} repeated; {} left out, empty or above \
+                 {KEY_BYTES_MAX} bytes\n",
+                file.path.display(),
+                file.format.name(),
+                told.keys,
+                told.key_bytes as f64 / told.keys as f64,
+                told.repeated,
+                told.left_out
+            )
+        });
         let compressed = match self.options.compression {
             Compression::None => "nothing compressed",
             Compression::Lz4 => "compressed with LZ4",
         };
         let what = format!(
-            "pairs of {values}, {compressed}, {} for each store{}, in {}",
+            "{data}pairs of {values}, {compressed}, {} for each store{}, in {}",
             sizes::text(self.options.budget),
             self.options.memory.map_or_else(String::new, |memory| format!(
                 " and at most {} with the page cache of its files",
@@ -217,6 +261,8 @@ impl Measuring<'_> {
         let job = Job {
             seed: options.seed,
             probes: options.probes,
+            margin_bytes: MARGIN_BYTES,
+            data: self.data.as_ref().map(|(file, _)| file.clone()),
             ..Job::of(Task::Store(orders), who.entry.name, keys)
         };
         self.bench.arm_within(self.cap.as_ref(), job)

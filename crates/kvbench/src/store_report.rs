@@ -147,13 +147,19 @@ fn survives(durability: Durability) -> &'static str {
     }
 }
 
-/// The tables of one number of pairs, whose writes survive this.
-pub(crate) fn print(out: &mut impl Write, keys: u64, durability: Durability, rows: &[Row]) -> io::Result<()> {
+/// The tables of one number of pairs, of a file if it has a name, whose writes survive this.
+pub(crate) fn print(
+    out: &mut impl Write,
+    keys: u64,
+    of: Option<&str>,
+    durability: Durability,
+    rows: &[Row],
+) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    let what = survives(durability);
-    let mut table = Table::new(format!("{} pairs, {what}: us per operation", runner::keys(keys)), rows);
+    let (what, of) = (survives(durability), of.map_or_else(String::new, |of| format!(" of {of}")));
+    let mut table = Table::new(format!("{} pairs{of}, {what}: us per operation", runner::keys(keys)), rows);
     for (title, name) in STEPS {
         let name = format!("{name}_ns");
         table.line(title, |row| row.median(&name).map(us));
@@ -306,7 +312,7 @@ mod tests {
         let mut rows: Vec<_> = names.iter().map(|name| row(name, &figures)).collect();
         rows[1].figures.clear();
         let mut text = Vec::new();
-        print(&mut text, 1000, Durability::Process, &rows).unwrap();
+        print(&mut text, 1000, None, Durability::Process, &rows).unwrap();
         print_legend(&mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert!(text.lines().all(|line| line.len() <= LINE_WIDTH), "{text}");
@@ -325,7 +331,7 @@ mod tests {
         let quantiles = [("get_p50_ns", 1.0), ("get_p99_ns", 1e6), ("get_p999_ns", 9e9)];
         let rows: Vec<_> = names.iter().map(|name| row(name, &quantiles)).collect();
         let mut text = Vec::new();
-        print(&mut text, 1000, Durability::Process, &rows).unwrap();
+        print(&mut text, 1000, None, Durability::Process, &rows).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert!(text.lines().all(|line| line.len() <= LINE_WIDTH), "{text}");
         let heads = text.lines().filter(|line| names.iter().any(|name| line.ends_with(name)));

@@ -11,6 +11,8 @@ mod files;
 mod foreign;
 #[path = "command/pressure.rs"]
 mod pressure;
+#[path = "command/store_data.rs"]
+mod store_data;
 
 use forrest_testing::sized;
 use serde_json::Value;
@@ -442,6 +444,7 @@ fn bad_command_lines_are_explained() {
         &["llds", "--max", "-n", "5"],
         &["store", "--subjects", "berkeleydb"],
         &["store", "--budget", "1M"],
+        &["store", "-F", "text"],
         &["memory", "--data", "x.kvb", "--tree", "/usr"],
         &["compare", "btreemap", "forrest", "--data", "x.kvb", "--kind", "u64"],
         &["remix", "--runs", "32"],

@@ -161,7 +161,7 @@ impl Reader for Handle<'_> {
         Ok(found)
     }
 
-    fn many(&mut self, keys: &[Key], see: impl FnMut(&[u8])) -> Answer<()> {
+    fn many(&mut self, keys: &[impl AsRef<[u8]>], see: impl FnMut(&[u8])) -> Answer<()> {
         self.db.multi_get(keys)?.iter().flatten().map(|value| &value[..]).for_each(see);
         Ok(())
     }

@@ -6,11 +6,13 @@
 //! | pressure.rs, pressure/ | the scenarios of `kvbench pressure` |
 //! | lap.rs | measuring a series of operations; waiting until a store is at rest |
 //! | store.rs | the trait |
-//! | pairs.rs | the pairs, and the choice of keys |
+//! | pairs.rs | the pairs, and random keys |
+//! | file_keys.rs | the keys of a file |
 //! | forrest.rs, rocksdb.rs, leveldb.rs, fjall.rs, redb.rs, lmdb.rs, sqlite.rs | the stores |
 //!
 //! The peers are compiled with the features `stores`, `leveldb` and `rocksdb` only.
 
+pub(crate) mod file_keys;
 #[cfg(feature = "stores")]
 mod fjall;
 mod forrest;
@@ -40,6 +42,7 @@ use store::{Pressed, Store};
 use crate::cap;
 use crate::job::{Durability, Job, Orders, Outcome, PressureOrders, Report, Task};
 use crate::lock_file;
+use file_keys::FileKeys;
 
 /// The name of this project's own.
 pub(crate) const FORREST: &str = "forrest";
@@ -65,7 +68,7 @@ pub(crate) struct Run {
     offers: &'static [Durability],
     /// [`Store::COMPRESSES`].
     pub(crate) compresses: bool,
-    arm: fn(&Job, &Orders, Report<'_>) -> Outcome,
+    arm: fn(&Job, &Orders, Option<FileKeys>, Report<'_>) -> Outcome,
     /// The same for scenarios, of stores that have all that they need.
     pressure: Option<fn(&Job, &PressureOrders, Report<'_>) -> Outcome>,
 }
@@ -175,11 +178,17 @@ pub(crate) fn dispatch(job: &Job, report: Report<'_>) -> Outcome {
         Some(Err(feature)) => return Outcome::Left(not_compiled(feature)),
         None => return Outcome::Left("there is no such store".to_owned()),
     };
+    // Before the memory is limited: they are not the store's.
+    let keys =
+        match job.data.as_ref().map(|file| FileKeys::load(file, job.margin_bytes, job.seed)).transpose() {
+            Ok(keys) => keys,
+            Err(error) => return Outcome::Failed(error.to_string()),
+        };
     if let Some(Err(error)) = job.group.as_deref().map(cap::join) {
         return Outcome::Left(format!("its memory cannot be limited: {error}"));
     }
     match (&job.task, run.pressure) {
-        (Task::Store(orders), _) => (run.arm)(job, orders, report),
+        (Task::Store(orders), _) => (run.arm)(job, orders, keys, report),
         (Task::Pressure(orders), Some(pressure)) => pressure(job, orders, report),
         _ => Outcome::Left("not a job for this store".to_owned()),
     }
@@ -206,7 +215,7 @@ mod tests {
             let run = Run {
                 offers,
                 compresses: false,
-                arm: |_, _, _| Outcome::Left(String::new()),
+                arm: |_, _, _, _| Outcome::Left(String::new()),
                 pressure: None,
             };
             [Memory, Process, Power].map(|asked| run.offered(asked))

@@ -1,7 +1,8 @@
-//! The pairs of a store's measurement: 16-byte random keys, 100-byte values that cannot be compressed or are text.
+//! The pairs of a store's measurement: 16-byte random keys, or those of a file; 100-byte values that cannot be
+//! compressed or are text.
 //!
-//! A key is a pure function of seed and number, a value of that and how often the pair was written, so what a store
-//! must answer is known without keeping it.
+//! A key is a pure function of its source and number, a value of seed, number and how often the pair was written, so
+//! what a store must answer is known without keeping it.
 
 use crate::data::{fold_bytes, mix};
 use crate::job::StoreValues;
@@ -16,19 +17,63 @@ pub(crate) const PAIR_BYTES: u64 = (KEY_BYTES + VALUE_BYTES) as u64;
 /// Numbers from here on are keys that no step ever writes.
 const ABSENT: u64 = 1 << 40;
 
-/// A key.
+/// A random key.
 pub(crate) type Key = [u8; KEY_BYTES];
 /// A value.
 pub(crate) type Value = [u8; VALUE_BYTES];
 
+/// Where keys come from. They are made before the clock starts.
+pub(crate) trait Keys: Sync {
+    /// A key.
+    type Key: AsRef<[u8]> + Send + Sync;
+    /// The key of this number. No two have the same.
+    fn key(&self, number: u64) -> Self::Key;
+    /// A key that has no number.
+    fn absent(&self, number: u64) -> Self::Key;
+    /// Where a seek that must find `key` begins: between it and any smaller one.
+    fn before(&self, key: &Self::Key) -> Self::Key;
+    /// What the source takes of this process's memory, in bytes.
+    fn memory_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// Random keys, of a mixed seed.
+pub(crate) struct RandomKeys(u64);
+
+impl Keys for RandomKeys {
+    type Key = Key;
+
+    /// The first half is a bijection of the number.
+    fn key(&self, number: u64) -> Key {
+        let high = mix(number ^ self.0);
+        let low = mix(high ^ self.0.rotate_left(32));
+        (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+    }
+
+    fn absent(&self, number: u64) -> Key {
+        self.key(ABSENT + number)
+    }
+
+    fn before(&self, key: &Key) -> Key {
+        just_below(key)
+    }
+}
+
 /// Makes pairs by number, and knows which are in the store and how often each was written.
-pub(crate) struct Pairs {
+pub(crate) struct Pairs<K = RandomKeys> {
+    /// The keys.
+    pub(crate) keys: K,
     seed: u64,
     values: StoreValues,
     /// Writes of each pair after the first, counted round.
     rewrites: Vec<u8>,
     /// Sum over all pairs, as they are now, of [`fold`].
     pub(crate) sum: u64,
+    /// Bytes of all pairs in the store, as a user counts them.
+    pub(crate) stored_bytes: u64,
+    /// The same of all pairs that were to be written so far.
+    pub(crate) given_bytes: u64,
 }
 
 /// A number that depends on every byte of a pair.
@@ -38,14 +83,22 @@ pub(crate) fn fold(key: &[u8], value: &[u8]) -> u64 {
 }
 
 impl Pairs {
-    /// No pairs yet; values will be random.
+    /// No pairs yet; keys and values will be random.
     pub(crate) fn new(seed: u64) -> Self {
         Pairs::with(seed, StoreValues::Random)
     }
 
     /// The same with such values.
     pub(crate) fn with(seed: u64, values: StoreValues) -> Self {
-        Pairs { seed: mix(seed), values, rewrites: Vec::new(), sum: 0 }
+        Pairs::of(RandomKeys(mix(seed)), seed, values)
+    }
+}
+
+impl<K: Keys> Pairs<K> {
+    /// No pairs yet, with keys from elsewhere.
+    pub(crate) fn of(keys: K, seed: u64, values: StoreValues) -> Self {
+        let (rewrites, sum, stored_bytes, given_bytes) = (Vec::new(), 0, 0, 0);
+        Pairs { keys, seed: mix(seed), values, rewrites, sum, stored_bytes, given_bytes }
     }
 
     /// Pairs in the store.
@@ -53,21 +106,19 @@ impl Pairs {
         self.rewrites.len() as u64
     }
 
-    /// The key of this number. No two have the same: the first half is a bijection of the number.
-    pub(crate) fn key(&self, number: u64) -> Key {
-        let high = mix(number ^ self.seed);
-        let low = mix(high ^ self.seed.rotate_left(32));
-        (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+    /// The key of this number.
+    pub(crate) fn key(&self, number: u64) -> K::Key {
+        self.keys.key(number)
     }
 
     /// Key and value of this number.
-    pub(crate) fn pair(&self, number: u64) -> (Key, Value) {
+    pub(crate) fn pair(&self, number: u64) -> (K::Key, Value) {
         (self.key(number), self.value(number))
     }
 
     /// A key that is never in the store.
-    pub(crate) fn absent(&self, number: u64) -> Key {
-        self.key(ABSENT + number)
+    pub(crate) fn absent(&self, number: u64) -> K::Key {
+        self.keys.absent(number)
     }
 
     /// What the pair of this number holds now.
@@ -87,22 +138,31 @@ impl Pairs {
     }
 
     /// The next pair that is to be written.
-    pub(crate) fn add(&mut self) -> (Key, Value) {
+    pub(crate) fn add(&mut self) -> (K::Key, Value) {
         let number = self.len();
         self.rewrites.push(0);
-        let (key, value) = (self.key(number), self.value(number));
-        self.sum = self.sum.wrapping_add(fold(&key, &value));
+        let (key, value) = self.pair(number);
+        self.sum = self.sum.wrapping_add(fold(key.as_ref(), &value));
+        self.stored_bytes += self.give(&key);
         (key, value)
     }
 
     /// The pair of this number with another value than before, to be written.
-    pub(crate) fn rewrite(&mut self, number: u64) -> (Key, Value) {
+    pub(crate) fn rewrite(&mut self, number: u64) -> (K::Key, Value) {
         let old = fold_bytes(&self.value(number));
         let rewrites = &mut self.rewrites[number as usize];
         *rewrites = rewrites.wrapping_add(1);
-        let value = self.value(number);
+        let (key, value) = self.pair(number);
         self.sum = self.sum.wrapping_sub(old).wrapping_add(fold_bytes(&value));
-        (self.key(number), value)
+        self.give(&key);
+        (key, value)
+    }
+
+    /// Counts the bytes of a pair that is to be written.
+    fn give(&mut self, key: &K::Key) -> u64 {
+        let bytes = (key.as_ref().len() + VALUE_BYTES) as u64;
+        self.given_bytes += bytes;
+        bytes
     }
 }
 
@@ -143,6 +203,7 @@ mod tests {
         assert_ne!(pairs.rewrite(3).1, pairs.rewrite(3).1);
         let sum = (0..100).fold(0u64, |sum, at| sum.wrapping_add(fold(&pairs.key(at), &pairs.value(at))));
         assert_eq!(pairs.sum, sum);
+        assert_eq!((pairs.stored_bytes, pairs.given_bytes), (100 * PAIR_BYTES, 102 * PAIR_BYTES));
     }
 
     #[test]

@@ -221,7 +221,7 @@ impl Reader for Handle<'_> {
         Ok(value.map(|value| see(&value)).is_some())
     }
 
-    fn many(&mut self, keys: &[Key], mut see: impl FnMut(&[u8])) -> Answer<()> {
+    fn many(&mut self, keys: &[impl AsRef<[u8]>], mut see: impl FnMut(&[u8])) -> Answer<()> {
         let family = self.db.cf_handle(FAMILY).ok_or("there is no column family")?;
         // It shows values in place, and the call without "batched" copies each twice.
         for value in self.db.batched_multi_get_cf(family, keys, false) {

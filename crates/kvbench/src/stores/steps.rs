@@ -4,8 +4,9 @@
 //! and their total sum must be the same in all stores. All pairs are read and counted after loading and at the end. A
 //! wrong result ends the arm.
 
+use super::file_keys::FileKeys;
 use super::lap::{Lap, Running};
-use super::pairs::{Key, PAIR_BYTES, Pairs, Value, fold, just_below};
+use super::pairs::{Keys, Pairs, Value, fold};
 use super::store::{Answer, Fault, Reader, Settings, Store, Way};
 use crate::data::{Choice, Distribution, fold_bytes};
 use crate::job::{Durability, Figures, Job, Life, Orders, Outcome, Report, StoreStep as Step};
@@ -30,17 +31,29 @@ const LONG_SHARE: u64 = 10;
 const SYNCED_THREADS: [u64; 3] = [1, 2, 8];
 
 /// An arm at work.
-struct Arm<'a, S> {
+struct Arm<'a, S, K> {
     store: S,
     job: &'a Job,
     orders: &'a Orders,
-    pairs: Pairs,
+    pairs: Pairs<K>,
     figures: Figures,
 }
 
-/// Does an arm.
-pub(crate) fn run<S: Store>(job: &Job, orders: &Orders, report: Report<'_>) -> Outcome {
-    let mut work = || -> Answer<Figures> {
+/// Does an arm, with the keys of a file if there are any.
+pub(crate) fn run<S: Store>(
+    job: &Job,
+    orders: &Orders,
+    keys: Option<FileKeys>,
+    report: Report<'_>,
+) -> Outcome {
+    match keys {
+        Some(keys) => run_with::<S, _>(job, orders, Pairs::of(keys, job.seed, orders.values), report),
+        None => run_with::<S, _>(job, orders, Pairs::with(job.seed, orders.values), report),
+    }
+}
+
+fn run_with<S: Store, K: Keys>(job: &Job, orders: &Orders, pairs: Pairs<K>, report: Report<'_>) -> Outcome {
+    let work = || -> Answer<Figures> {
         let budget = orders.budget_bytes as usize;
         let settings = Settings {
             // Where there is a limit, what a store takes beyond its budget is missing in the page cache.
@@ -48,7 +61,7 @@ pub(crate) fn run<S: Store>(job: &Job, orders: &Orders, report: Report<'_>) -> O
             compression: orders.compression,
             ..Settings::shared_out(&orders.directory, budget, orders.durability)
         };
-        let (pairs, start) = (Pairs::with(job.seed, orders.values), Instant::now());
+        let start = Instant::now();
         let store = S::open(&settings)?;
         let mut arm = Arm { store, job, orders, pairs, figures: Figures::default() };
         match orders.life {
@@ -87,7 +100,7 @@ impl Shown {
     }
 }
 
-impl<S: Store> Arm<'_, S> {
+impl<S: Store, K: Keys> Arm<'_, S, K> {
     fn run(&mut self, report: Report<'_>) -> Answer<()> {
         report("load".to_owned());
         self.load(report)?;
@@ -177,12 +190,12 @@ impl<S: Store> Arm<'_, S> {
 
     fn note_peak(&mut self, name: &str) {
         if let Some(bytes) = usage::peak_bytes() {
-            self.figures.set(name, bytes as f64);
+            self.figures.set(name, bytes.saturating_sub(self.pairs.keys.memory_bytes()) as f64);
         }
     }
 
     fn note_disk(&mut self, name: &str) {
-        let stored = (self.pairs.len() * PAIR_BYTES) as f64;
+        let stored = self.pairs.stored_bytes as f64;
         let occupied = usage::disk_bytes(&self.orders.directory) as f64;
         self.figures.set(&format!("{name}_disk_per_byte"), occupied / stored);
     }
@@ -209,11 +222,11 @@ impl<S: Store> Arm<'_, S> {
             }
             pairs.add()
         };
-        running.each(keys, make, |(key, value): &(Key, Value)| store.put(key, value))?;
+        running.each(keys, make, |(key, value): &(K::Key, Value)| store.put(key.as_ref(), value))?;
         let (mut lap, settled) = running.settle(store)?;
         lap.wall += settled;
         lap.note("load", 1, &mut self.figures);
-        lap.note_written("load", keys * PAIR_BYTES, &mut self.figures);
+        lap.note_written("load", self.pairs.given_bytes, &mut self.figures);
         self.figures.set("load_settle_s", settled.as_secs_f64());
         self.note_disk("load");
         self.note_peak("load_peak_bytes");
@@ -226,7 +239,7 @@ impl<S: Store> Arm<'_, S> {
         let running = Running::start(&self.orders.directory)?;
         self.read_all("after loading")?;
         let (lap, _) = running.settle(&self.store)?;
-        lap.note_written("warm_up", self.pairs.len() * PAIR_BYTES, &mut self.figures);
+        lap.note_written("warm_up", self.pairs.stored_bytes, &mut self.figures);
         self.note_disk("warm_up");
         Ok(())
     }
@@ -235,16 +248,17 @@ impl<S: Store> Arm<'_, S> {
     fn read_all(&self, when: &str) -> Answer<()> {
         for way in [Way::Forward, Way::Backward] {
             let (mut count, mut sum, mut ordered) = (0u64, 0u64, true);
-            let mut last: Option<Key> = None;
+            let mut last = Vec::new();
             self.store.scan_all(way, |key, value| {
                 count += 1;
                 sum = sum.wrapping_add(fold(key, value));
                 let before = match way {
-                    Way::Forward => last.as_ref().is_none_or(|last| last[..] < *key),
-                    Way::Backward => last.as_ref().is_none_or(|last| last[..] > *key),
+                    Way::Forward => last[..] < *key,
+                    Way::Backward => last[..] > *key,
                 };
-                ordered &= before;
-                last = key.try_into().ok();
+                ordered &= before || count == 1;
+                last.clear();
+                last.extend_from_slice(key);
             })?;
             if (count, sum) != (self.pairs.len(), self.pairs.sum) || !ordered {
                 let expected = self.pairs.len();
@@ -291,7 +305,7 @@ impl<S: Store> Arm<'_, S> {
         };
         let lap = self.read(self.probes(), make, |reader, (key, expected)| {
             let mut found = 0;
-            Ok(reader.get(key, |value| found = fold_bytes(value))? && found == *expected)
+            Ok(reader.get(key.as_ref(), |value| found = fold_bytes(value))? && found == *expected)
         })?;
         lap.note("get", 1, &mut self.figures);
         Ok(())
@@ -299,7 +313,7 @@ impl<S: Store> Arm<'_, S> {
 
     fn miss(&mut self) -> Answer<()> {
         let make = |at| self.pairs.absent(at);
-        let lap = self.read(self.probes(), make, |reader, key| Ok(!reader.get(key, |_| ())?))?;
+        let lap = self.read(self.probes(), make, |reader, key| Ok(!reader.get(key.as_ref(), |_| ())?))?;
         lap.note("miss", 1, &mut self.figures);
         Ok(())
     }
@@ -314,7 +328,7 @@ impl<S: Store> Arm<'_, S> {
             (array::from_fn(|slot| self.pairs.key(number(slot))), (0..MANY_KEYS).fold(0, sum))
         };
         let lap =
-            self.read(self.long_probes(), make, |reader, (keys, expected): &([Key; MANY_KEYS], u64)| {
+            self.read(self.long_probes(), make, |reader, (keys, expected): &([K::Key; MANY_KEYS], u64)| {
                 let (mut sum, mut found) = (0u64, 0);
                 reader.many(keys, |value| {
                     sum = sum.wrapping_mul(31).wrapping_add(fold_bytes(value));
@@ -331,11 +345,11 @@ impl<S: Store> Arm<'_, S> {
         let make = |at| {
             let number = choice.pick(at);
             let key = self.pairs.key(number);
-            (just_below(&key), fold(&key, &self.pairs.value(number)))
+            (self.pairs.keys.before(&key), fold(key.as_ref(), &self.pairs.value(number)))
         };
         let lap = self.read(self.probes(), make, |reader, (key, expected)| {
             let mut found = None;
-            reader.seek(key, |key, value| found = Some(fold(key, value)))?;
+            reader.seek(key.as_ref(), |key, value| found = Some(fold(key, value)))?;
             Ok(found == Some(*expected))
         })?;
         lap.note("seek", 1, &mut self.figures);
@@ -346,7 +360,8 @@ impl<S: Store> Arm<'_, S> {
         let choice = self.choice(Distribution::Uniform, 3);
         let mut shown = Shown::default();
         let make = |at| self.pairs.key(choice.pick(at));
-        let lap = self.read(self.long_probes(), make, |reader, key| scan_from(reader, key, &mut shown))?;
+        let lap =
+            self.read(self.long_probes(), make, |reader, key| scan_from(reader, key.as_ref(), &mut shown))?;
         lap.note("scan", 1, &mut self.figures);
         self.figures.sums.insert("scan".to_owned(), shown.sum);
         Ok(())
@@ -370,6 +385,7 @@ impl<S: Store> Arm<'_, S> {
     fn update(&mut self, spread: Distribution, name: &str) -> Answer<()> {
         let (choice, ops) = (self.choice(spread, 4), self.probes());
         let (store, pairs) = (&self.store, &mut self.pairs);
+        let given = pairs.given_bytes;
         let mut running = Running::start(&self.orders.directory)?;
         let make = |at: u64| {
             let number = choice.pick(at);
@@ -381,18 +397,18 @@ impl<S: Store> Arm<'_, S> {
             }
         };
         let mut right = true;
-        running.each(ops, make, |(key, change): &(Key, Result<Value, u64>)| match change {
-            Ok(value) => store.put(key, value),
+        running.each(ops, make, |(key, change): &(K::Key, Result<Value, u64>)| match change {
+            Ok(value) => store.put(key.as_ref(), value),
             Err(expected) => {
                 let mut found = 0;
-                let there = store.reader()?.get(key, |value| found = fold_bytes(value))?;
+                let there = store.reader()?.get(key.as_ref(), |value| found = fold_bytes(value))?;
                 right &= there && found == *expected;
                 Ok(())
             }
         })?;
         let (lap, _) = running.settle(store)?;
         lap.note(name, 1, &mut self.figures);
-        lap.note_written(name, ops.div_ceil(2) * PAIR_BYTES, &mut self.figures);
+        lap.note_written(name, pairs.given_bytes - given, &mut self.figures);
         if right {
             Ok(())
         } else {
@@ -403,6 +419,7 @@ impl<S: Store> Arm<'_, S> {
     fn insert(&mut self, spread: Distribution, name: &str) -> Answer<()> {
         let (choice, ops) = (self.choice(spread, 5), self.long_probes());
         let (store, pairs) = (&self.store, &mut self.pairs);
+        let given = pairs.given_bytes;
         let mut running = Running::start(&self.orders.directory)?;
         let make = |at: u64| {
             if at.is_multiple_of(INSERT_EVERY) {
@@ -413,47 +430,49 @@ impl<S: Store> Arm<'_, S> {
             }
         };
         let (mut right, mut shown) = (true, Shown::default());
-        running.each(ops, make, |(key, value): &(Key, Option<Value>)| match value {
-            Some(value) => store.put(key, value),
+        running.each(ops, make, |(key, value): &(K::Key, Option<Value>)| match value {
+            Some(value) => store.put(key.as_ref(), value),
             None => {
-                right &= scan_from(&mut store.reader()?, key, &mut shown)?;
+                right &= scan_from(&mut store.reader()?, key.as_ref(), &mut shown)?;
                 Ok(())
             }
         })?;
         let (lap, _) = running.settle(store)?;
         lap.note(name, 1, &mut self.figures);
-        lap.note_written(name, ops.div_ceil(INSERT_EVERY) * PAIR_BYTES, &mut self.figures);
+        lap.note_written(name, pairs.given_bytes - given, &mut self.figures);
         self.figures.sums.insert(name.to_owned(), shown.sum);
         if right { Ok(()) } else { wrong(format!("{name}: a scan did not begin where it should")) }
     }
 
     fn batch(&mut self) -> Answer<()> {
         let (store, pairs) = (&self.store, &mut self.pairs);
+        let given = pairs.given_bytes;
         let batches = (self.job.probes.min(pairs.len()) / LONG_SHARE / BATCH_PAIRS as u64).max(1);
         let mut running = Running::start(&self.orders.directory)?;
         let make = |_| (0..BATCH_PAIRS).map(|_| pairs.add()).collect::<Vec<_>>();
-        running.each(batches, make, |batch: &Vec<(Key, Value)>| {
-            store.put_batch(batch.iter().map(|(key, value)| (&key[..], &value[..])))
+        running.each(batches, make, |batch: &Vec<(K::Key, Value)>| {
+            store.put_batch(batch.iter().map(|(key, value)| (key.as_ref(), &value[..])))
         })?;
         let (lap, _) = running.settle(store)?;
         lap.note("batch", BATCH_PAIRS as u64, &mut self.figures);
-        lap.note_written("batch", lap.ops * BATCH_PAIRS as u64 * PAIR_BYTES, &mut self.figures);
+        lap.note_written("batch", pairs.given_bytes - given, &mut self.figures);
         Ok(())
     }
 
     fn synced(&mut self, threads: u64) -> Answer<()> {
         let (store, pairs) = (&self.store, &mut self.pairs);
+        let given = pairs.given_bytes;
         let own = self.orders.synced.div_ceil(threads);
         let shares: Vec<Vec<_>> = (0..threads).map(|_| (0..own).map(|_| pairs.add()).collect()).collect();
         let ready = Barrier::new(threads as usize + 1);
         let mut running = Running::start(&self.orders.directory)?;
         let mut each = latency::histogram();
-        let write = |share: &[(Key, Value)]| -> Answer<_> {
+        let write = |share: &[(K::Key, Value)]| -> Answer<_> {
             let mut each = latency::histogram();
             ready.wait();
             for (key, value) in share {
                 let start = Instant::now();
-                store.put_synced(key, value)?;
+                store.put_synced(key.as_ref(), value)?;
                 each.saturating_record(nanos(start.elapsed()));
             }
             Ok(each)
@@ -471,7 +490,7 @@ impl<S: Store> Arm<'_, S> {
         running.add_each(&each)?;
         let (lap, name) = (running.stop(), format!("synced_{threads}t"));
         lap.note(&name, 1, &mut self.figures);
-        lap.note_written(&name, lap.ops * PAIR_BYTES, &mut self.figures);
+        lap.note_written(&name, pairs.given_bytes - given, &mut self.figures);
         Ok(())
     }
 
@@ -497,7 +516,7 @@ fn nanos(time: Duration) -> u64 {
 }
 
 /// Scans from a key that is there; false if it did not begin there, or showed too many.
-fn scan_from(reader: &mut impl Reader, key: &Key, shown: &mut Shown) -> Answer<bool> {
+fn scan_from(reader: &mut impl Reader, key: &[u8], shown: &mut Shown) -> Answer<bool> {
     let (before, mut first) = (shown.pairs, None);
     reader.scan(key, SCAN_PAIRS, |found, value| {
         if first.is_none() {

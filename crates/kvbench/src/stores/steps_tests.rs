@@ -1,6 +1,5 @@
 //! A store that answers wrongly fails its arm, in whichever way it is wrong.
 
-use super::pairs::Key;
 use super::steps;
 use super::store::{Answer, Reader, Settings, Store, Way};
 use crate::job::{Durability, Job, Life, Orders, Outcome, StoreStep as Step, Task};
@@ -66,8 +65,8 @@ impl<const HOW: u8> Reader for &Map<HOW> {
         Ok(map.get(key).map(|value| see(value)).is_some() || HOW == FINDS_WHAT_IS_NOT_THERE)
     }
 
-    fn many(&mut self, keys: &[Key], mut see: impl FnMut(&[u8])) -> Answer<()> {
-        let mut keys = keys.to_vec();
+    fn many(&mut self, keys: &[impl AsRef<[u8]>], mut see: impl FnMut(&[u8])) -> Answer<()> {
+        let mut keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         keys.rotate_left(usize::from(HOW == MIXES_MANY_UP));
         keys.iter().try_for_each(|key| self.get(key, &mut see).map(drop))
     }
@@ -106,7 +105,7 @@ fn end_of_life<const HOW: u8>(life: Life, durability: Durability, steps: &[Step]
         steps: steps.to_vec(),
     };
     let job = Job { seed: 1, ..Job::of(Task::Store(orders.clone()), "map", 1000) };
-    steps::run::<Map<HOW>>(&job, &orders, &mut |_| ())
+    steps::run::<Map<HOW>>(&job, &orders, None, &mut |_| ())
 }
 
 // One test, because what a process uses is measured: others beside it would never let it rest.

@@ -149,8 +149,8 @@ pub(crate) trait Reader {
     /// Shows the value of a key; false if there is none.
     fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Answer<bool>;
     /// Shows the values of the keys that are there, in the order of the keys; by the store's own call, if it has one.
-    fn many(&mut self, keys: &[Key], mut see: impl FnMut(&[u8])) -> Answer<()> {
-        keys.iter().try_for_each(|key| self.get(key, &mut see).map(drop))
+    fn many(&mut self, keys: &[impl AsRef<[u8]>], mut see: impl FnMut(&[u8])) -> Answer<()> {
+        keys.iter().try_for_each(|key| self.get(key.as_ref(), &mut see).map(drop))
     }
     /// Shows the first pair at or after a key.
     fn seek(&mut self, key: &[u8], see: impl FnOnce(&[u8], &[u8])) -> Answer<()>;
