@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 /// How an operand changes a value. A store calls it from any of its threads, and for the same operands again, at any
 /// later time. So it must be a function of its arguments alone. It must not use a store: a change of the same store in
-/// memory panics there. If it panics, the call that needs its result fails with `InvalidArgument`, and nothing is changed.
+/// memory panics there. If it panics, the call that needs its result fails with `InvalidArgument`, and nothing is
+/// changed.
 ///
 /// It has a result for all bytes: [`check_value`](MergeOperator::check_value) and
 /// [`check_operand`](MergeOperator::check_operand) refuse bytes before they are stored. The store remembers the name of

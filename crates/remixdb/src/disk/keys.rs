@@ -3,9 +3,9 @@
 //! Three levels of keys. The *user's key* comes from the caller and is never stored. It encrypts *data keys*, which are
 //! random and stored in the key file. From a data key and the kind and number of a file comes the *key of the file*
 //! (HKDF with SHA-256). File numbers are never used again, so no two files have one key, and a place of a file is a
-//! nonce: the number of a block, or the offset of a record. A place that is written again, after a crash or a write that
-//! failed or because a block was not full, has the same nonce with other bytes. AES-256-GCM-SIV (RFC 8452) is made for that: it shows
-//! whether the bytes are the same, and nothing else.
+//! nonce: the number of a block, or the offset of a record. A place that is written again, after a crash or a write
+//! that failed or because a block was not full, has the same nonce with other bytes. AES-256-GCM-SIV (RFC 8452) is made
+//! for that: it shows whether the bytes are the same, and nothing else.
 //!
 //! The key file is `NUMBER.key`, beside the tables:
 //!
