@@ -56,7 +56,7 @@ const SUBJECTS: &[Subject] = &[
     Subject {
         sources: "crates/forrest/src",
         package: "forrest-db",
-        features: "simulated",
+        features: "simulated,encryption",
         gate: required::GATES_TRANSACTIONS,
         copy: "mutants-of-transactions",
         imports: "",
@@ -73,7 +73,7 @@ const SUBJECTS: &[Subject] = &[
         imports: "use forrest::simulated::{Failure, Fate, Times};\n",
         dev_dependencies: Some(
             "\
-forrest = { workspace = true, features = [\"simulated\"] }
+forrest = { workspace = true, features = [\"encryption\", \"simulated\"] }
 forrest-base.workspace = true
 forrest-engine = { workspace = true, features = [\"conformance\"] }
 forrest-testing.workspace = true
