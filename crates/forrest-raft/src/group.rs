@@ -151,7 +151,7 @@ impl Group {
         // ORDERING: nobody else has it yet.
         group.generation.store(current, Relaxed);
         if let Some(directory) = shared.checkpoints_of(id) {
-            // Without an entry applied it has none: what is there is of a group that was removed.
+            // Without an applied entry it has none. One that is found is of a group that was removed.
             let checkpoint = match last {
                 Some(_) => Checkpoint::newest(&directory),
                 None => checkpoint::remove_all(&directory).map(|()| None),
