@@ -275,16 +275,15 @@ impl Core {
     /// would not end while they write faster than tables are made.
     fn flush_waiting(&self) -> Result<()> {
         let newest = self.version().immutable.first().map(Arc::downgrade);
-        loop {
-            let version = self.version().clone();
-            let is_newest = |one: &Arc<Memtable>| {
-                newest.as_ref().is_some_and(|newest| newest.as_ptr() == Arc::as_ptr(one))
-            };
-            let waits = version.immutable.iter().any(is_newest);
-            if (!waits && !version.immutable.is_empty()) || !self.flush_step(false)? {
-                return Ok(());
-            }
-        }
+        let is_newest =
+            |one: &Arc<Memtable>| newest.as_ref().is_some_and(|newest| newest.as_ptr() == Arc::as_ptr(one));
+        // The version is not kept while tables are made: it would keep what they replace.
+        let has_others_only = || {
+            let version = self.version();
+            !version.immutable.is_empty() && !version.immutable.iter().any(is_newest)
+        };
+        while !has_others_only() && self.flush_step(false)? {}
+        Ok(())
     }
 
     /// Merges the tables of one partition that were scanned so often that a merge pays off; true if there was
