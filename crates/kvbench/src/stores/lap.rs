@@ -19,8 +19,9 @@ const STRETCH: Duration = Duration::from_millis(TIMELINE_MS);
 const STRETCHES: usize = (1000 / TIMELINE_MS) as usize;
 /// How often a store is checked for background work.
 const LOOK: Duration = Duration::from_millis(20);
-/// A store is at rest after this time without background work.
-const REST: Duration = Duration::from_millis(400);
+/// A store is at rest after this time without background work. Some stores begin to work when they had nothing to do
+/// for a while; `forrest` makes a table of its memtable after two seconds.
+const REST: Duration = Duration::from_millis(2500);
 /// The arm fails if its store still works in the background after this time.
 const REST_MOST: Duration = Duration::from_secs(1800);
 /// Share of a CPU below which background threads are considered to only poll.
@@ -150,6 +151,25 @@ impl Running {
     }
 }
 
+/// How long a store worked, and how long it has done nothing since.
+#[derive(Default)]
+struct Rest {
+    worked: Duration,
+    idle: Duration,
+}
+
+impl Rest {
+    /// Adds a stretch of time. What a store waits for, with nothing to do, is not its work, even if it works later.
+    fn add(&mut self, works: bool, took: Duration) {
+        if works {
+            self.worked += took;
+            self.idle = Duration::ZERO;
+        } else {
+            self.idle += took;
+        }
+    }
+}
+
 /// Waits until a store is at rest. Returns how long it worked.
 pub(crate) fn settle(store: &impl Store) -> Answer<Duration> {
     settle_beside(store, || ())
@@ -157,25 +177,24 @@ pub(crate) fn settle(store: &impl Store) -> Answer<Duration> {
 
 /// Does the same, and looks at something else now and then. The work of `look` does not count as the store's.
 pub(crate) fn settle_beside(store: &impl Store, mut look: impl FnMut()) -> Answer<Duration> {
-    let start = Instant::now();
+    let (start, mut rest) = (Instant::now(), Rest::default());
     store.hand_over()?;
-    let mut worked = start.elapsed();
+    rest.add(true, start.elapsed());
     let (mut looked, mut cpu, mut written) = (Instant::now(), usage::process_cpu(), usage::written_bytes());
-    while start.elapsed() - worked < REST {
+    while rest.idle < REST {
         if start.elapsed() > REST_MOST {
             return Err("it does not come to rest".into());
         }
         std::thread::sleep(LOOK);
-        let (now_cpu, now_written) = (usage::process_cpu(), usage::written_bytes());
-        let share = (now_cpu - cpu).as_secs_f64() / looked.elapsed().as_secs_f64();
-        if share > IDLE_SHARE || now_written != written || usage::others_work() || store.is_busy() {
-            worked = start.elapsed();
-        }
+        let (now_cpu, now_written, took) = (usage::process_cpu(), usage::written_bytes(), looked.elapsed());
+        let share = (now_cpu - cpu).as_secs_f64() / took.as_secs_f64();
+        let works = share > IDLE_SHARE || now_written != written || usage::others_work() || store.is_busy();
+        rest.add(works, took);
         look();
         // The cost of the looks is not counted.
         (looked, cpu, written) = (Instant::now(), usage::process_cpu(), now_written);
     }
-    Ok(worked)
+    Ok(rest.worked)
 }
 
 impl Lap {
@@ -211,5 +230,24 @@ impl Lap {
         if let Some(written) = self.written_per_byte(stored) {
             figures.set(&format!("{name}_written_per_byte"), written);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{REST, Rest};
+    use std::time::Duration;
+
+    #[test]
+    fn idle_time_before_late_work_is_no_work() {
+        let ms = Duration::from_millis;
+        let mut rest = Rest::default();
+        rest.add(true, ms(5));
+        rest.add(false, ms(2000));
+        assert!(rest.idle < REST, "it waits for what begins after two seconds");
+        rest.add(true, ms(40));
+        assert_eq!((rest.worked, rest.idle), (ms(45), Duration::ZERO));
+        rest.add(false, REST);
+        assert!(rest.worked == ms(45) && rest.idle >= REST);
     }
 }
