@@ -8,6 +8,7 @@ use crate::job::{Compression as Asked, Durability as Class};
 use forrest::{Committed, Compression, Cursor, Db, Durability, Snapshot, WriteBatch, WriteOptions};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::Duration;
 
 /// A store with the durability of the settings, encrypted or not.
 pub(crate) struct Forrest<const IS_ENCRYPTED: bool = false>(Db);
@@ -15,6 +16,8 @@ pub(crate) struct Forrest<const IS_ENCRYPTED: bool = false>(Db);
 impl<const IS_ENCRYPTED: bool> Store for Forrest<IS_ENCRYPTED> {
     const OFFERS: &'static [Class] = &[Class::Memory, Class::Process, Class::Power];
     const COMPRESSES: bool = true;
+    // It makes a table of its memtable after two seconds without a write.
+    const REST: Duration = Duration::from_millis(2500);
     type Reader<'s> = Handle<'s>;
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {

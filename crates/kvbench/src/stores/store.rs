@@ -3,6 +3,7 @@
 use super::pairs::Key;
 use crate::job::{Compression, Durability};
 use std::path::Path;
+use std::time::Duration;
 
 /// An error of a store.
 pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
@@ -70,6 +71,8 @@ pub(crate) trait Store: Sync + Sized {
     const OFFERS: &'static [Durability];
     /// Whether it can compress with LZ4.
     const COMPRESSES: bool = false;
+    /// The store is at rest after this time without background work.
+    const REST: Duration = Duration::from_millis(400);
 
     /// The handle with which one thread reads.
     type Reader<'s>: Reader
