@@ -54,6 +54,7 @@ mod codec;
 mod compact;
 mod compression;
 mod core;
+mod counting;
 mod current;
 #[cfg(any(test, feature = "simulated"))]
 pub mod decoders;

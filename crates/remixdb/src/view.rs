@@ -5,6 +5,7 @@ use crate::cached;
 use crate::catalog::{Catalog, Space};
 use crate::clock::Moment;
 use crate::core::Handle;
+use crate::counting;
 use crate::gaps::Changes;
 use crate::memtable::ReadAt;
 use crate::parked::Slot;
@@ -335,15 +336,11 @@ impl forrest_engine::View for View {
     }
 
     fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
-        let (mut count, changes) = (0, self.changes());
-        self.timed(Call::Scan, |version, space, read_at| {
-            let way = (Direction::Forward, true);
-            scan::scan(changes, version, space, read_at, (lower, upper), way, |_, _| {
-                count += 1;
-                Ok(ControlFlow::Continue(()))
-            })
+        let ((start, end), changes) = (half_open((lower, upper)), self.changes());
+        let counted = self.timed(Call::Scan, |version, space, read_at| {
+            counting::count(changes, version, space, read_at, &start, end.as_deref())
         })?;
-        Ok(count)
+        Ok(counted.unwrap_or_default())
     }
 
     #[inline]

@@ -712,6 +712,31 @@ impl Partition {
         Ok((portion(entries, live, all), bytes))
     }
 
+    /// The number of keys from `from` up to `to` that are there. `None` is the end of the partition. It reads no entry
+    /// between the two. `None` if only a walk can tell: if values may expire, keys may have operands, it has two layers,
+    /// or something cannot be read, which the walk reports.
+    pub(crate) fn count(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Option<u64> {
+        if self.may_expire() || self.has_operands() || self.damage().is_some() {
+            return None;
+        }
+        let known = self.known().ok()?;
+        let counted = match (known.base.as_deref(), known.remix.as_deref(), &self.tables[..]) {
+            (Some(remix), None, tables) | (None, Some(remix), tables)
+                if remix.runs().len() == tables.len() =>
+            {
+                remix.count(&mut runs(tables), from, to)
+            }
+            (None, None, []) => Ok(0),
+            (None, None, [table]) if table.tombstones() == 0 => {
+                let mut cursor = TableCursor::new(&**table);
+                let mut rank = |key: Option<&[u8]>, end| key.map_or(Ok(end), |key| cursor.lower_bound(key));
+                rank(from, 0).and_then(|from| Ok(u64::from(rank(to, table.entries())?.saturating_sub(from))))
+            }
+            _ => return None,
+        };
+        counted.ok()
+    }
+
     /// The number of entries of each table whose keys are less than `key`.
     fn ranks(&self, key: &[u8]) -> Result<Vec<u32>> {
         let known = self.known()?;

@@ -375,6 +375,37 @@ impl Remix {
         Ok(ranks)
     }
 
+    /// The number of keys from `from` up to `to` that are there. `None` is an end of the REMIX. It compares keys at the
+    /// ends only; between them it looks at selectors.
+    ///
+    /// # Errors
+    /// Those of the runs, and of the file that has the segments.
+    pub(crate) fn count<R: Run>(
+        &self,
+        runs: &mut [R],
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Result<u64> {
+        let mut end_of = |key: Option<&[u8]>, end| match key {
+            Some(key) => self.lower_bound(runs, key).map(|(at, _)| at),
+            None => Ok(Position::new(end, 0)),
+        };
+        let (from, to) = (end_of(from, 0)?, end_of(to, self.segments())?);
+        if from == Position::new(0, 0) && to.segment() >= self.segments() {
+            return Ok(self.live());
+        }
+        let mut keys = 0;
+        for at in from.segment()..self.segments().min(to.segment() + 1) {
+            let selectors = self.selectors(at)?;
+            let first = if at == from.segment() { from.slot() } else { 0 };
+            let end = if at == to.segment() { to.slot() } else { SEGMENT };
+            let is_live = |selector: &&u8| **selector & Show::Live.hidden() == 0;
+            keys +=
+                selectors.get(first..end).map_or(0, |within| within.iter().filter(is_live).count() as u64);
+        }
+        Ok(keys)
+    }
+
     /// Passes the entries to `see` with which a walk of `count` keys from `key` on comes to each run first, about: no
     /// key is compared, and only the next entries are looked at.
     ///

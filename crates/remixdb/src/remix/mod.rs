@@ -180,6 +180,12 @@ trait Paged: fmt::Debug + Send + Sync {
     /// `Io`; `Corrupt` if it does not fit runs with these entries.
     fn load(&self, at: usize, runs: &[u32]) -> Result<Loaded>;
 
+    /// Reads the selectors of a segment, and nothing of the others in it.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    fn selectors(&self, at: usize) -> Result<Selectors>;
+
     /// Bytes of memory without cached pages.
     fn bytes(&self) -> usize;
 }
@@ -321,6 +327,14 @@ impl Remix {
         match &self.body {
             Body::Memory(arrays) => Ok(arrays.view(at, self.runs.len())),
             Body::File { file, .. } => self.load(&**file, at, room),
+        }
+    }
+
+    /// The selectors of a segment. REQUIRES: it is there.
+    fn selectors(&self, at: usize) -> Result<Selectors> {
+        match &self.body {
+            Body::Memory(arrays) => Ok(arrays.segments[at].selectors),
+            Body::File { file, .. } => file.selectors(at),
         }
     }
 

@@ -4,7 +4,7 @@
 //! nobody has looked at the whole.
 
 use super::verify::walk;
-use super::{Loaded, Paged, RUNS_MAX, Row, SEGMENT, Segment, Tags};
+use super::{Loaded, Paged, RUNS_MAX, Row, SEGMENT, Segment, Selectors, Tags};
 use crate::cache::{self, Cache, Of, Pages};
 use crate::disk::{self, Name, Sealed, SealedFile};
 use crate::page;
@@ -87,6 +87,12 @@ impl Paged for File {
             Ok(_) => return Ok(Loaded { segment, row }),
         };
         Err(disk::damaged(self.name, page::file_offset(selectors_at), format!("segment {at}: {what}")))
+    }
+
+    fn selectors(&self, at: usize) -> Result<Selectors> {
+        let mut selectors = [0; SEGMENT];
+        self.read(self.places.selectors + (SEGMENT as u64) * at as u64, &mut selectors)?;
+        Ok(selectors)
     }
 
     fn bytes(&self) -> usize {

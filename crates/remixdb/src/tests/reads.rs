@@ -201,7 +201,7 @@ fn each_read_may_fail() {
     let ranges: Vec<KeyBounds<'_>> =
         starts.iter().map(|start| (Bound::Included(&start[..]), Bound::Unbounded)).collect();
     let middle = (Bound::Included(&starts[3][..]), Bound::Excluded(&starts[15][..]));
-    let reads: [Read<'_>; 4] = [
+    let reads: [Read<'_>; 5] = [
         &|view| several(view, &ranges, 3, false),
         &|view| several(view, &ranges, 1, true),
         &|view| {
@@ -216,6 +216,7 @@ fn each_read_may_fail() {
             let Approximate { keys, bytes } = view.approximate(middle.0, middle.1)?;
             Ok(vec![(keys as usize, bytes.to_be_bytes().to_vec(), Vec::new())])
         },
+        &|view| Ok(vec![(view.count(middle.0, middle.1)? as usize, Vec::new(), Vec::new())]),
     ];
     for (number, read) in reads.iter().enumerate() {
         let expected = {
@@ -242,6 +243,33 @@ fn each_read_may_fail() {
                 }
             }
         }
+    }
+}
+
+fn count(view: &View, from: u32, to: u32) -> u64 {
+    let (from, to) = (from.to_be_bytes(), to.to_be_bytes());
+    view.count(Bound::Included(&from), Bound::Excluded(&to)).expect("it reads")
+}
+
+/// A count reads the selectors between the ends of its range, and neither keys nor values.
+#[test]
+fn a_count_reads_little() {
+    for (tables, compacts) in [(1, false), (5, true), (5, false)] {
+        let disk = with_tables(tables, 20_000, 50..400);
+        let (store, space) = open(&disk, &roomy());
+        if compacts {
+            store.compact().expect("there is room");
+        }
+        let view = store.view(&space);
+        assert_eq!(count(&view, 10, 20), 10, "the order over the tables is loaded");
+        let before = disk.ios();
+        assert_eq!(count(&view, 1_000, 18_500), 17_500);
+        assert_eq!(view.count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 20_000);
+        let reads = disk.ios() - before;
+        assert!(reads <= 2 * tables, "{tables} tables: {reads} reads");
+        set(&store, &space, 700, b"new");
+        set(&store, &space, 20_000, b"new");
+        assert_eq!(count(&view, 0, 1 << 20), 20_001);
     }
 }
 
@@ -339,6 +367,8 @@ fn it_is_off_by_what_is_dead_at_most() {
             let off =
                 approximate(&store.view(&space), from, to.max(from)).keys.abs_diff(exact(from..to.max(from)));
             assert!(off <= dead(&store) + in_memory(&store), "seed {seed}, {from}..{to}: off by {off}");
+            let counted = [count(&store.view(&space), from, to), count(&snapshot.view("default"), from, to)];
+            assert_eq!(counted, [exact(from..to.max(from)); 2], "seed {seed}, {from}..{to}");
             let past = approximate(&snapshot.view("default"), from, to.max(from));
             assert_eq!(
                 past,
@@ -351,6 +381,7 @@ fn it_is_off_by_what_is_dead_at_most() {
             let (from, to) = (random.below(300) as u32, random.below(300) as u32);
             let keys = approximate(&store.view(&space), from, to.max(from)).keys;
             assert_eq!(keys, exact(from..to.max(from)), "seed {seed}, {from}..{to}, compacted");
+            assert_eq!(count(&store.view(&space), from, to), keys, "seed {seed}, {from}..{to}, compacted");
         }
     }
 }

@@ -14,6 +14,22 @@ pub(super) fn check(world: &World, remix: &Remix, what: &str) {
         wander(world, remix, show, &visible, what);
     }
     get_all(world, remix, what);
+    count_all(world, remix, what);
+}
+
+fn count_all(world: &World, remix: &Remix, what: &str) {
+    let (runs, visible) = (&mut world.older(world.runs.len()), world.visible(Show::Live));
+    let probes: Vec<_> = [None].into_iter().chain(world.probes().into_iter().map(Some)).collect();
+    let mut random = Random(probes.len() as u64);
+    for from in &probes {
+        let to = &probes[random.index(probes.len())];
+        let is_inside = |key: &[u8]| {
+            from.as_ref().is_none_or(|from| key >= &from[..]) && to.as_ref().is_none_or(|to| key < &to[..])
+        };
+        let expected = visible.iter().filter(|(key, _)| is_inside(key)).count() as u64;
+        let counted = remix.count(runs, from.as_deref(), to.as_deref()).unwrap();
+        assert_eq!(counted, expected, "{what}: from {from:?} to {to:?}");
+    }
 }
 
 fn walk_forward(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], RunEntry)], what: &str) {
