@@ -713,8 +713,8 @@ impl Partition {
     }
 
     /// The number of keys from `from` up to `to` that are there. `None` is the end of the partition. It reads no entry
-    /// between the two. `None` if only a walk can tell: if values may expire, keys may have operands, it has two layers,
-    /// or something cannot be read, which the walk reports.
+    /// between the two. `None` if only a walk can tell: if values may expire, keys may have operands, or it has two
+    /// layers, and if something cannot be read, which the walk reports.
     pub(crate) fn count(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Option<u64> {
         if self.may_expire() || self.has_operands() || self.damage().is_some() {
             return None;
