@@ -44,7 +44,7 @@ public class ForrestKeyValueStore extends StateStoreBase implements KeyValueStor
     public void put(Bytes key, byte[] value) {
         byte[] bytes = of(key);
         synchronized (lock) {
-            call(() -> {
+            change(() -> {
                 if (value == null) {
                     data.delete(bytes);
                 } else {
@@ -60,7 +60,7 @@ public class ForrestKeyValueStore extends StateStoreBase implements KeyValueStor
     public byte[] putIfAbsent(Bytes key, byte[] value) {
         byte[] bytes = of(key);
         synchronized (lock) {
-            byte[] found = call(() -> value == null ? data.get(bytes) : data.putIfAbsent(bytes, value));
+            byte[] found = value == null ? get(key) : change(() -> data.putIfAbsent(bytes, value));
             if (found == null) {
                 moved();
             }
@@ -75,7 +75,10 @@ public class ForrestKeyValueStore extends StateStoreBase implements KeyValueStor
             push(batch, of(entry.key), entry.value);
         }
         synchronized (lock) {
-            write(batch);
+            change(() -> {
+                write(batch);
+                return null;
+            });
             moved();
         }
     }
@@ -84,7 +87,7 @@ public class ForrestKeyValueStore extends StateStoreBase implements KeyValueStor
     public byte[] delete(Bytes key) {
         byte[] bytes = of(key);
         synchronized (lock) {
-            byte[] old = call(() -> data.remove(bytes));
+            byte[] old = change(() -> data.remove(bytes));
             moved();
             return old;
         }

@@ -42,7 +42,7 @@ public class ForrestSessionStore extends SegmentedStore implements SessionStore<
         synchronized (lock) {
             if (isKept(end)) {
                 byte[] at = SegmentKeys.session(segment(end), key, end, session.window().start());
-                call(() -> {
+                change(() -> {
                     if (aggregate == null) {
                         data.delete(at);
                     } else {

@@ -115,7 +115,10 @@ public final class ForrestVersionedStore extends ExpiringStore implements Versio
         WriteBatch batch = new WriteBatch();
         long end = call(() -> end(data, key, time));
         push(batch, key, value, time);
-        write(batch);
+        change(() -> {
+            write(batch);
+            return null;
+        });
         due += DUE_PER_RECORD;
         drop();
         return end;

@@ -66,7 +66,7 @@ public class ForrestWindowStore extends SegmentedStore implements WindowStore<By
                     sequence = (sequence + 1) & Integer.MAX_VALUE;
                 }
                 byte[] at = SegmentKeys.window(segment(windowStart), bytes, windowStart, sequence);
-                call(() -> {
+                change(() -> {
                     if (value == null) {
                         data.delete(at);
                     } else {

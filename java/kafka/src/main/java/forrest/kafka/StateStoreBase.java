@@ -45,7 +45,7 @@ import org.apache.kafka.streams.state.internals.StoreQueryUtils;
  *
  * <pre>
  * kind                    the kind of store and the version of its keys, as text
- * status                  "open" while a process has it open, "closed" otherwise
+ * status                  "open" while it has changes that no commit followed, restored records aside; else "closed"
  * position                the position, a line "TOPIC PARTITION OFFSET" for each partition
  * time                    the highest timestamp seen, 8 bytes; of stores that drop old records
  * offset/TOPIC/PARTITION  the committed offset of the changelog, 8 bytes
@@ -53,9 +53,11 @@ import org.apache.kafka.streams.state.internals.StoreQueryUtils;
  *
  * <p>Changes are applied in memory and written out in order. A commit writes offsets and position after them in the
  * same log. So whatever a crash takes, what is left has all records up to its offset, and Kafka Streams restores the
- * rest. Under exactly-once it may have more, which Kafka Streams does not allow; then opening fails with {@link
- * TaskCorruptedException}, and Kafka Streams restores the store from its changelog, as it does with RocksDB's. A global
- * store, which has no task, fails with {@link ProcessorStateException}: only then is its directory deleted.
+ * rest. Restored records that are ahead of the offset are restored once more, which changes nothing: under exactly-once
+ * the consumer of changelogs returns committed records alone. Changes by the application are another matter. If the
+ * status says that there are some, opening under exactly-once fails with {@link TaskCorruptedException}, and Kafka
+ * Streams restores the store from its changelog. A global store, which has no task, fails with {@link
+ * ProcessorStateException}: only then is its directory deleted.
  */
 abstract class StateStoreBase implements StateStore {
     /** The directory of stores in that of a task. */
@@ -95,6 +97,8 @@ abstract class StateStoreBase implements StateStore {
     private Keyspace meta;
     private boolean isConsistent;
     private volatile boolean isOpen;
+    /** Whether the status is "open". Guarded by {@link #lock}. */
+    private boolean isChanged;
 
     StateStoreBase(String name, String kind) {
         this.name = Objects.requireNonNull(name, "name");
@@ -201,7 +205,7 @@ abstract class StateStoreBase implements StateStore {
         return true;
     }
 
-    /** Checks what the store has, and notes that it is open. */
+    /** Checks what the store has, and reads what is known about it. */
     private void check(Store opened) {
         byte[] found = meta.get(KIND);
         if (found != null && !Arrays.equals(found, bytes(kind))) {
@@ -211,19 +215,22 @@ abstract class StateStoreBase implements StateStore {
         }
         Object guarantee = context.appConfigs().get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG);
         boolean isExactlyOnce = StreamsConfig.EXACTLY_ONCE_V2.equals(guarantee);
-        if (isExactlyOnce && Arrays.equals(meta.get(STATUS), OPEN)) {
+        isChanged = Arrays.equals(meta.get(STATUS), OPEN);
+        if (isExactlyOnce && isChanged) {
             if (context instanceof GlobalProcessorContextImpl) {
                 // It has no task that could be revived. At this exception Kafka Streams deletes the global directory.
                 throw new ProcessorStateException("global store " + name + " in " + context.stateDir()
-                        + " was not closed, so it may have more than was committed; Kafka Streams deletes the directory,"
-                        + " and restores the store at the next start");
+                        + " may have more than was committed; Kafka Streams deletes the directory, and restores the store"
+                        + " at the next start");
             }
             throw new TaskCorruptedException(Set.of(context.taskId()));
         }
         readPosition(meta.get(POSITION));
         byte[] time = meta.get(TIME);
         streamTime = Math.max(streamTime, time == null ? -1 : ByteBuffer.wrap(time).getLong());
-        opened.write(new WriteBatch().put(meta, KIND, bytes(kind)).put(meta, STATUS, OPEN), Durability.BUFFERED);
+        if (found == null) {
+            opened.write(new WriteBatch().put(meta, KIND, bytes(kind)), Durability.BUFFERED);
+        }
     }
 
     @Override
@@ -247,8 +254,10 @@ abstract class StateStoreBase implements StateStore {
                     batch.put(meta, offsetKey(partition), number(offset));
                 }
             });
+            batch.put(meta, STATUS, CLOSED);
             call(() -> {
                 store.write(batch, Durability.BUFFERED);
+                isChanged = false;
                 return null;
             });
         }
@@ -300,7 +309,8 @@ abstract class StateStoreBase implements StateStore {
                 return;
             }
             try {
-                store.write(committed().put(meta, STATUS, CLOSED), Durability.BUFFERED);
+                // The status stays: if a task is closed without a commit, its last changes do not count.
+                store.write(committed(), Durability.BUFFERED);
             } catch (ForrestException e) {
                 throw failed("closed", e);
             } finally {
@@ -323,6 +333,17 @@ abstract class StateStoreBase implements StateStore {
     /** Changes the position by the record that is being processed, under the lock. */
     final void moved() {
         StoreQueryUtils.updatePosition(position, context);
+    }
+
+    /** Changes the store by a record that is being processed, under the lock. The status is in the log before it. */
+    final <R> R change(Supplier<R> change) {
+        return call(() -> {
+            if (!isChanged) {
+                store.write(new WriteBatch().put(meta, STATUS, OPEN));
+                isChanged = true;
+            }
+            return change.get();
+        });
     }
 
     /** Applies a batch, all of it or nothing. */

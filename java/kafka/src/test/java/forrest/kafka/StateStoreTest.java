@@ -23,6 +23,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Random;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.Serdes;
@@ -37,6 +40,8 @@ import org.apache.kafka.streams.errors.TaskCorruptedException;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -175,18 +180,71 @@ class StateStoreTest {
         }
     }
 
+    private static StateStore openExactlyOnce(File directory) {
+        return open(directory, ForrestStores.keyValueStore("store").get(), StreamsConfig.EXACTLY_ONCE_V2);
+    }
+
+    /** So Kafka Streams closes a task of which it commits nothing. Then it deletes the directory, if it lives. */
+    @Test
+    void changesWithoutACommitAreRefusedUnderExactlyOnce() {
+        Duration hour = Duration.ofHours(1);
+        Bytes oak = bytes("oak");
+        byte[] one = {1};
+        Map<Supplier<StateStore>, List<Consumer<StateStore>>> changes = Map.of(
+                () -> ForrestStores.keyValueStore("store").get(),
+                List.of(
+                        store -> plain(store).put(oak, one),
+                        store -> plain(store).putIfAbsent(oak, one),
+                        store -> plain(store).putAll(List.of(KeyValue.pair(oak, one))),
+                        store -> plain(store).delete(oak)),
+                () -> ForrestStores.windowStore("store", hour, hour, false).get(),
+                List.of(store -> ((ForrestWindowStore) store).put(oak, one, 1_000)),
+                () -> ForrestStores.sessionStore("store", hour).get(),
+                List.of(store -> ((ForrestSessionStore) store)
+                        .put(new Windowed<>(oak, new SessionWindow(1_000, 2_000)), one)),
+                () -> new ForrestVersionedStore("store", 1_000, 100),
+                List.of(
+                        store -> ((ForrestVersionedStore) store).put(oak, one, 1_000),
+                        store -> ((ForrestVersionedStore) store).delete(oak, 1_000)));
+        changes.forEach((kind, ways) -> {
+            for (int way = 0; way < ways.size(); way++) {
+                File task = new File(directory, kind.get().getClass().getSimpleName() + way);
+                assertTrue(task.mkdirs());
+                StateStore store = open(task, kind.get(), StreamsConfig.EXACTLY_ONCE_V2);
+                ways.get(way).accept(store);
+                store.commit(Map.of(CHANGELOG, 17L));
+                store.close();
+                StateStore again = open(task, kind.get(), StreamsConfig.EXACTLY_ONCE_V2);
+                assertEquals(17, again.committedOffset(CHANGELOG));
+                ways.get(way).accept(again);
+                again.close();
+                String what = task.getName();
+                assertThrows(
+                        TaskCorruptedException.class,
+                        () -> open(task, kind.get(), StreamsConfig.EXACTLY_ONCE_V2),
+                        what);
+            }
+        });
+    }
+
+    @SuppressWarnings("unchecked")
+    private static KeyValueStore<Bytes, byte[]> plain(StateStore store) {
+        return (KeyValueStore<Bytes, byte[]>) store;
+    }
+
     @Test
     void afterACrashExactlyOnceRestoresAndAtLeastOnceGoesOn() {
         open().close();
         died();
         open().close();
-        died();
         assertThrows(
                 TaskCorruptedException.class,
-                () -> open(ForrestStores.keyValueStore("store").get(), StreamsConfig.EXACTLY_ONCE_V2));
+                () -> openExactlyOnce(directory));
         // It did not stay open.
-        open().close();
-        open(ForrestStores.keyValueStore("store").get(), StreamsConfig.EXACTLY_ONCE_V2).close();
+        KeyValueStore<Bytes, byte[]> store = open();
+        store.commit(Map.of(CHANGELOG, 17L));
+        store.close();
+        openExactlyOnce(directory).close();
     }
 
     /** It has no task to restore. Kafka Streams deletes the directory of global stores at the exception that it expects. */
@@ -212,44 +270,72 @@ class StateStoreTest {
             driver.createInputTopic("trees", text, text).pipeInput("oak", "Quercus");
             assertEquals("Quercus", driver.getTimestampedKeyValueStore("store").get("oak").value());
         }
+        // Closing it commits it first.
+        new TopologyTestDriver(builder.build(), settings).close();
     }
 
-    /** A process that dies with a store open, after a commit and changes that none has committed. */
+    /**
+     * A process that dies with a store open, after a commit and more that none has committed: records that it processed,
+     * or records that it restored, as an active task does at first and a standby task always.
+     */
     static final class Dying {
         private Dying() {}
 
         public static void main(String[] arguments) {
-            var store = StateStoreTest.open(
-                    new File(arguments[0]),
-                    ForrestStores.keyValueStore("store").get(),
-                    StreamsConfig.AT_LEAST_ONCE);
+            boolean restores = arguments[1].equals("restores");
+            Properties settings = StreamsTestUtils.getStreamsConfig(Serdes.ByteArray(), Serdes.ByteArray());
+            var context = new InternalMockProcessorContext<>(new File(arguments[0]), new StreamsConfig(settings));
+            var store = ForrestStores.keyValueStore("store").get();
+            store.init(context, store);
+            // So much that the system has got a part of it.
+            byte[] value = new byte[1 << 10];
             for (int i = 0; i < 2000; i++) {
                 if (i == 1000) {
                     store.commit(Map.of(CHANGELOG, 999L));
                 }
-                store.put(bytes("key" + i), bytes("value" + i).get());
+                byte[] key = bytes("key" + i).get();
+                if (restores) {
+                    context.restoreWithHeaders(
+                            "store", List.of(new ConsumerRecord<>("changelog", 3, i, key, value)));
+                } else {
+                    store.put(Bytes.wrap(key), value);
+                }
             }
             Runtime.getRuntime().halt(7);
         }
     }
 
-    @Test
-    void aProcessThatDiesLeavesAllRecordsUpToItsOffset() throws Exception {
+    /** What a process left that died. */
+    private void dies(String how) throws Exception {
         String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
         Process process = new ProcessBuilder(
                         java,
                         "-cp",
                         System.getProperty("java.class.path"),
                         Dying.class.getName(),
-                        directory.getPath())
+                        directory.getPath(),
+                        how)
                 .redirectOutput(ProcessBuilder.Redirect.DISCARD)
                 .redirectError(ProcessBuilder.Redirect.DISCARD)
                 .start();
         assertEquals(7, process.waitFor());
-        assertThrows(
-                TaskCorruptedException.class,
-                () -> open(ForrestStores.keyValueStore("store").get(), StreamsConfig.EXACTLY_ONCE_V2));
-        KeyValueStore<Bytes, byte[]> store = open();
+    }
+
+    @Test
+    void aProcessThatDiesLeavesAllRecordsUpToItsOffset() throws Exception {
+        dies("processes");
+        assertThrows(TaskCorruptedException.class, () -> openExactlyOnce(directory));
+        areThereUpToTheOffset(open());
+    }
+
+    /** The consumer of changelogs returns committed records alone, so what is ahead of the offset is restored again. */
+    @Test
+    void aProcessThatDiesWhileItRestoresKeepsTheStoreUnderExactlyOnce() throws Exception {
+        dies("restores");
+        areThereUpToTheOffset(plain(openExactlyOnce(directory)));
+    }
+
+    private static void areThereUpToTheOffset(KeyValueStore<Bytes, byte[]> store) {
         assertEquals(999, store.committedOffset(CHANGELOG));
         boolean isThere = true;
         for (int i = 0; i < 2000; i++) {
