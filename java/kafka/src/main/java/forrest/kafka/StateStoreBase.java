@@ -363,15 +363,26 @@ abstract class StateStoreBase implements StateStore {
         synchronized (lock) {
             restores();
             WriteBatch batch = call(WriteBatch::new);
-            for (ConsumerRecord<byte[], byte[]> record : records) {
-                ChangelogRecordDeserializationHelper.applyChecksAndUpdatePosition(record, isConsistent, position);
-                restore(batch, record);
-                if (batch.bytes() > RESTORE_BYTES) {
-                    write(batch);
-                    batch.clear();
+            // Position and time follow what was written, also if a record is refused.
+            Position reached = position.copy();
+            long time = streamTime;
+            try {
+                for (ConsumerRecord<byte[], byte[]> record : records) {
+                    ChangelogRecordDeserializationHelper.applyChecksAndUpdatePosition(record, isConsistent, reached);
+                    restore(batch, record);
+                    if (batch.bytes() > RESTORE_BYTES) {
+                        write(batch);
+                        batch.clear();
+                        position.merge(reached);
+                        time = streamTime;
+                    }
                 }
+                write(batch);
+                position.merge(reached);
+                time = streamTime;
+            } finally {
+                streamTime = time;
             }
-            write(batch);
             restored();
         }
     }

@@ -20,17 +20,24 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.Properties;
 import java.util.Random;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.processor.internals.ChangelogRecordDeserializationHelper;
+import org.apache.kafka.streams.query.Position;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.internals.PositionSerde;
 import org.apache.kafka.test.InternalMockProcessorContext;
 import org.apache.kafka.test.StreamsTestUtils;
 import org.junit.jupiter.api.Test;
@@ -40,6 +47,7 @@ import org.junit.jupiter.api.io.TempDir;
 class BadInputTest {
     private static final Bytes OAK = Bytes.wrap("oak".getBytes(StandardCharsets.UTF_8));
     private static final byte[] VALUE = {1};
+    private static final TopicPartition CHANGELOG = new TopicPartition("changelog", 3);
 
     @TempDir
     File directory;
@@ -58,27 +66,87 @@ class BadInputTest {
     }
 
     private static ConsumerRecord<byte[], byte[]> record(byte[] key) {
-        return new ConsumerRecord<>("changelog", 3, 17, key, VALUE);
+        return record(17, key, new RecordHeaders());
+    }
+
+    private static ConsumerRecord<byte[], byte[]> record(long offset, byte[] key, RecordHeaders headers) {
+        return new ConsumerRecord<>(
+                "changelog", 3, offset, offset, TimestampType.CREATE_TIME, -1, -1, key, VALUE, headers, Optional.empty());
+    }
+
+    private static List<StateStoreBase> stores() {
+        return List.of(
+                (StateStoreBase) ForrestStores.keyValueStore("plain").get(),
+                (StateStoreBase) ForrestStores.windowStore("windows", Duration.ofHours(1), Duration.ofMinutes(1), false)
+                        .get(),
+                (StateStoreBase) ForrestStores.sessionStore("sessions", Duration.ofHours(1)).get(),
+                new ForrestVersionedStore("versions", 1_000, 100));
+    }
+
+    private static long records(StateStoreBase store) {
+        try (var range = store.data.range(null, null)) {
+            long records = 0;
+            for (; range.hasNext(); range.next()) {
+                records++;
+            }
+            return records;
+        }
     }
 
     @Test
-    void aChangelogRecordBeyondTheLimitsFailsTheRestore() {
-        List<StateStore> stores = List.of(
-                ForrestStores.keyValueStore("plain").get(),
-                ForrestStores.windowStore("windows", Duration.ofHours(1), Duration.ofMinutes(1), false)
-                        .get(),
-                ForrestStores.sessionStore("sessions", Duration.ofHours(1)).get(),
-                new ForrestVersionedStore("versions", 1_000, 100));
-        for (StateStore store : stores) {
+    void aChangelogRecordBeyondTheLimitsFailsTheRestoreAndThoseBeforeStay() {
+        for (StateStoreBase store : stores()) {
             var context = context(directory);
             open(context, store);
+            context.restoreWithHeaders(store.name(), List.of(record(new byte[20])));
+            store.commit(Map.of(CHANGELOG, 16L));
+            List<ConsumerRecord<byte[], byte[]>> batch = List.of(record(new byte[21]), record(new byte[65_536]));
             ProcessorStateException refused = assertThrows(
-                    ProcessorStateException.class,
-                    () -> context.restoreWithHeaders(store.name(), List.of(record(new byte[65_536]))));
+                    ProcessorStateException.class, () -> context.restoreWithHeaders(store.name(), batch));
             assertTrue(refused.getMessage().contains("limit exceeded"), refused.getMessage());
             assertTrue(store.isOpen());
+            assertEquals(1, records(store), store.name());
+            store.close();
+            open(context(directory), store);
+            assertEquals(16, store.committedOffset(CHANGELOG));
+            assertEquals(1, records(store), store.name());
             store.close();
         }
+    }
+
+    /** Nothing else has a position, and queries may ask for one. */
+    @Test
+    void aRefusedRecordMovesNeitherPositionNorTime() {
+        Properties settings = StreamsTestUtils.getStreamsConfig();
+        settings.put("__iq.consistency.offset.vector.enabled__", true);
+        for (StateStoreBase store : stores()) {
+            var context = new InternalMockProcessorContext<>(directory, new StreamsConfig(settings));
+            open(context, store);
+            context.restoreWithHeaders(store.name(), List.of(at(7, new byte[20])));
+            Position before = Position.emptyPosition().withComponent("input", 0, 7);
+            assertEquals(before, store.getPosition());
+            long time = store.streamTime;
+            byte[] late = new byte[65_536];
+            // Of windows and sessions it is a time.
+            late[late.length - SegmentKeys.NUMBERS_OF_SESSION + 6] = 1;
+            assertThrows(
+                    ProcessorStateException.class,
+                    () -> context.restoreWithHeaders(store.name(), List.of(at(9, late))));
+            assertEquals(before, store.getPosition(), store.name());
+            assertEquals(time, store.streamTime, store.name());
+            store.close();
+        }
+    }
+
+    /** A record with the position that the application had when it wrote it. */
+    private static ConsumerRecord<byte[], byte[]> at(long offset, byte[] key) {
+        Position position = Position.emptyPosition().withComponent("input", 0, offset);
+        RecordHeaders headers = new RecordHeaders();
+        headers.add(ChangelogRecordDeserializationHelper.CHANGELOG_VERSION_HEADER_RECORD_CONSISTENCY);
+        headers.add(
+                ChangelogRecordDeserializationHelper.CHANGELOG_POSITION_HEADER_KEY,
+                PositionSerde.serialize(position).array());
+        return record(offset, key, headers);
     }
 
     @Test
@@ -174,7 +242,7 @@ class BadInputTest {
         rocks.close();
         KeyValueStore<Bytes, byte[]> store = open();
         assertNull(store.get(OAK));
-        assertNull(store.committedOffset(new TopicPartition("changelog", 3)));
+        assertNull(store.committedOffset(CHANGELOG));
         store.put(OAK, new byte[] {2});
         store.close();
         KeyValueStore<Bytes, byte[]> again = open(context(directory), Stores.persistentKeyValueStore("store").get());
