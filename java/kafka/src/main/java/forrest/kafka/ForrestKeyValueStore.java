@@ -140,6 +140,7 @@ public class ForrestKeyValueStore extends StateStoreBase implements KeyValueStor
 
     @Override
     void restore(WriteBatch batch, ConsumerRecord<byte[], byte[]> record) {
+        checkChangelogKey(record, 0);
         push(batch, record.key(), record.value());
     }
 

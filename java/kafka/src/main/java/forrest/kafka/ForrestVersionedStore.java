@@ -131,6 +131,7 @@ public final class ForrestVersionedStore extends ExpiringStore implements Versio
 
     @Override
     void restore(WriteBatch batch, ConsumerRecord<byte[], byte[]> record) {
+        checkChangelogKey(record, 0);
         if (isTooOld(record.timestamp())) {
             // The store never had it.
             return;

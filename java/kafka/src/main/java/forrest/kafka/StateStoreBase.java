@@ -414,11 +414,12 @@ abstract class StateStoreBase implements StateStore {
         }
     }
 
-    /** Checks that a key of the changelog has the numbers at its end. */
+    /** Checks that a record of the changelog has a key, with the numbers at its end. */
     final void checkChangelogKey(ConsumerRecord<byte[], byte[]> record, int suffix) {
         if (record.key() == null || record.key().length < suffix) {
             throw new ProcessorStateException("store " + name + " cannot be restored: the record of " + record.topic()
-                    + "-" + record.partition() + " at offset " + record.offset() + " is of another kind of store");
+                    + "-" + record.partition() + " at offset " + record.offset()
+                    + (record.key() == null ? " has no key" : " is of another kind of store"));
         }
     }
 

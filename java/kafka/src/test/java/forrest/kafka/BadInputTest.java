@@ -150,6 +150,20 @@ class BadInputTest {
     }
 
     @Test
+    void aChangelogRecordWithoutAKeyFailsTheRestore() {
+        for (StateStoreBase store : stores()) {
+            var context = context(directory);
+            open(context, store);
+            ProcessorStateException refused = assertThrows(
+                    ProcessorStateException.class,
+                    () -> context.restoreWithHeaders(store.name(), List.of(record(null))),
+                    store.name());
+            assertTrue(refused.getMessage().contains("changelog-3 at offset 17 has no key"), refused.getMessage());
+            store.close();
+        }
+    }
+
+    @Test
     void aChangelogOfAnotherKindOfStoreFailsTheRestore() {
         List<StateStore> stores = List.of(
                 ForrestStores.windowStore("windows", Duration.ofHours(1), Duration.ofMinutes(1), false)
