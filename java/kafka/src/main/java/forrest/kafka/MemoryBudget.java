@@ -29,20 +29,53 @@ final class MemoryBudget {
     private static final long DEFAULT_BYTES = 512L << 20;
     private static final long STORE_BYTES_MIN = 4L << 20;
 
+    /** The open stores. Guarded by the class, as all that is not final. */
     private static final Set<Store> STORES = new LinkedHashSet<>();
+
+    /** Stores that are being opened or closed: they take memory, and theirs cannot be changed. */
+    private static int busy;
+
     private static long given;
 
     private MemoryBudget() {}
 
     /**
-     * Opens a store in its part of the budget.
+     * Opens a store in its part of the budget. After a crash that takes as long as it takes to read its log; other
+     * stores are opened and closed meanwhile.
      *
      * @throws ConfigException with name and value of a setting that is not one
      */
-    static synchronized Store open(Map<String, Object> settings, String directory) {
-        given = Math.max(given, number(settings, SETTING, 1, Long.MAX_VALUE, 0));
+    static Store open(Map<String, Object> settings, String directory) {
+        long bytes = begin(number(settings, SETTING, 1, Long.MAX_VALUE, 0));
+        Store store = null;
+        try {
+            store = open(settings, directory, bytes);
+            return store;
+        } finally {
+            end(store);
+        }
+    }
+
+    /** Takes a part of the budget for a store that is going to be opened. */
+    private static synchronized long begin(long wanted) {
+        given = Math.max(given, wanted);
+        busy++;
+        divide();
+        return share(STORES.size() + busy);
+    }
+
+    /** Notes that a store was opened; with null, that one was not, or is closed. */
+    private static synchronized void end(Store opened) {
+        busy--;
+        if (opened != null) {
+            STORES.add(opened);
+        }
+        divide();
+    }
+
+    private static Store open(Map<String, Object> settings, String directory, long bytes) {
         Store.Options options = new Store.Options()
-                .memoryBytes(share(STORES.size() + 1))
+                .memoryBytes(bytes)
                 .workers((int) number(settings, WORKERS, 1, Integer.MAX_VALUE, 1))
                 .durability(Durability.MEMORY);
         long largeValues = number(settings, LARGE_VALUES, 0, Long.MAX_VALUE, -1);
@@ -53,9 +86,8 @@ final class MemoryBudget {
         if (compression != null) {
             options.compression(compression.toString().trim());
         }
-        Store store;
         try {
-            store = options.open(directory);
+            return options.open(directory);
         } catch (IllegalArgumentException e) {
             // The library has limits of its own. Its message says which one, and of what.
             Map<String, Object> ours = new LinkedHashMap<>();
@@ -72,9 +104,6 @@ final class MemoryBudget {
             refused.initCause(e);
             throw refused;
         }
-        STORES.add(store);
-        divide(store);
-        return store;
     }
 
     /** A setting that is a number from {@code least} to {@code most}; {@code none} if it is not there. */
@@ -96,12 +125,15 @@ final class MemoryBudget {
     }
 
     /** Closes a store. The others get its part. */
-    static synchronized void close(Store store) {
-        STORES.remove(store);
+    static void close(Store store) {
+        synchronized (MemoryBudget.class) {
+            STORES.remove(store);
+            busy++;
+        }
         try {
             store.close();
         } finally {
-            divide(null);
+            end(null);
         }
     }
 
@@ -111,12 +143,9 @@ final class MemoryBudget {
         return Math.max(total / Math.max(stores, 1), STORE_BYTES_MIN);
     }
 
-    private static void divide(Store isRight) {
-        long share = share(STORES.size());
+    private static void divide() {
+        long share = share(STORES.size() + busy);
         for (Store store : STORES) {
-            if (store == isRight) {
-                continue;
-            }
             try {
                 store.memoryBytes(share);
             } catch (ForrestException | IllegalStateException e) {

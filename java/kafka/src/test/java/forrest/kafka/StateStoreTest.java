@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import forrest.Durability;
@@ -23,6 +24,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -430,6 +433,37 @@ class StateStoreTest {
         long one = MemoryBudget.share(1);
         assertEquals(one / 4, MemoryBudget.share(4));
         assertTrue(MemoryBudget.share(1_000_000) >= 4 << 20);
+    }
+
+    /** After a crash each thread opens its stores, and each store reads its log. */
+    @Test
+    void aStoreThatTakesLongToOpenKeepsNoOtherWaiting() throws Exception {
+        CountDownLatch opens = new CountDownLatch(1);
+        CountDownLatch mayGoOn = new CountDownLatch(1);
+        Object slow = new Object() {
+            @Override
+            public String toString() {
+                opens.countDown();
+                try {
+                    mayGoOn.await();
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+                return "none";
+            }
+        };
+        var first = CompletableFuture.supplyAsync(() -> MemoryBudget.open(
+                Map.of(MemoryBudget.COMPRESSION, slow), new File(directory, "first").getPath()));
+        try {
+            opens.await();
+            assertTimeoutPreemptively(
+                    Duration.ofMinutes(1),
+                    () -> MemoryBudget.close(
+                            MemoryBudget.open(Map.of(), new File(directory, "second").getPath())));
+        } finally {
+            mayGoOn.countDown();
+            MemoryBudget.close(first.get());
+        }
     }
 
     @Test
