@@ -18,6 +18,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -218,6 +220,21 @@ class BadInputTest {
         assertTrue(refused.getMessage().contains("delete the directory"), refused.getMessage());
     }
 
+    /** A later release may write files that this one cannot read. The head of a manifest says so. */
+    @Test
+    void filesOfAnotherFormatVersionAreRefusedAndLeftAlone() throws IOException {
+        Files.createDirectories(storeDirectory());
+        Path manifest = storeDirectory().resolve("00000001.manifest");
+        String name = HexFormat.of().formatHex("frst.man".getBytes(StandardCharsets.US_ASCII));
+        // Version 99, number 1, no fields, checksum.
+        String head = name + "6300000000000000" + "0100000000000000" + "00".repeat(32) + "72c3443506b35308";
+        Files.write(manifest, HexFormat.of().parseHex(head));
+        ProcessorStateException refused = assertThrows(ProcessorStateException.class, this::open);
+        assertTrue(refused.getMessage().contains("00000001.manifest has format version 99"), refused.getMessage());
+        assertTrue(refused.getMessage().contains("open the store with the release that wrote it"), refused.getMessage());
+        assertArrayEquals(HexFormat.of().parseHex(head), Files.readAllBytes(manifest));
+    }
+
     /** The keys of windows and sessions had another order once. */
     @Test
     void windowsAndSessionsOfTheFirstVersionAreRefused() throws IOException {
@@ -325,31 +342,58 @@ class BadInputTest {
         assertEquals(2, printed.lines().filter(line -> line.contains("library.so")).count(), printed);
     }
 
-    /** Restores more than the disk has room for, and prints how that fails, and what it does afterwards. */
+    /**
+     * Restores more than the disk has room for, and prints how that fails. Then it makes room, opens the store again, and
+     * prints what it has.
+     */
     static final class Filling {
         private static final int RECORDS = 200;
 
         private Filling() {}
 
-        public static void main(String[] arguments) {
+        public static void main(String[] arguments) throws IOException {
+            Path room = Path.of(arguments[0], "room");
+            Files.write(room, new byte[8 << 20]);
             var context = context(new File(arguments[0]));
             KeyValueStore<Bytes, byte[]> store = open(context, ForrestStores.keyValueStore("store").get());
+            long offset = -1;
             try {
                 for (int batch = 0; batch < 100; batch++) {
                     List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
                     for (int i = 0; i < RECORDS; i++) {
-                        byte[] key = StateStoreBase.number(batch * RECORDS + i);
-                        byte[] value = new byte[8 << 10];
-                        new Random(batch * RECORDS + i).nextBytes(value);
-                        records.add(new ConsumerRecord<>("changelog", 3, i, key, value));
+                        int number = batch * RECORDS + i;
+                        records.add(new ConsumerRecord<>(
+                                "changelog", 3, number, StateStoreBase.number(number), value(number)));
                     }
                     context.restoreWithHeaders("store", records);
-                    store.commit(Map.of(new TopicPartition("changelog", 3), (long) batch));
+                    store.commit(Map.of(CHANGELOG, (batch + 1L) * RECORDS - 1));
+                    offset = (batch + 1L) * RECORDS - 1;
                 }
                 System.out.println("there was room");
             } catch (ProcessorStateException e) {
                 System.out.println(e);
             }
+            try {
+                store.close();
+            } catch (ProcessorStateException e) {
+                System.out.println("closing: " + e);
+            }
+            Files.delete(room);
+            open(context(new File(arguments[0])), store);
+            long found = store.committedOffset(CHANGELOG);
+            boolean isWhole = offset > 0 && found >= offset;
+            for (long number = 0; number <= found; number++) {
+                byte[] value = store.get(Bytes.wrap(StateStoreBase.number(number)));
+                isWhole &= Arrays.equals(value, value(number));
+            }
+            System.out.println(isWhole ? "all is there up to the offset" : "something is lost before " + found);
+            store.close();
+        }
+
+        private static byte[] value(long number) {
+            byte[] value = new byte[8 << 10];
+            new Random(number).nextBytes(value);
+            return value;
         }
     }
 
@@ -362,5 +406,6 @@ class BadInputTest {
         assumeTrue(printed.startsWith("mounted"), "a small file system cannot be mounted here");
         assertTrue(printed.contains("ProcessorStateException"), printed);
         assertTrue(printed.contains("out of space"), printed);
+        assertTrue(printed.contains("all is there up to the offset"), printed);
     }
 }
