@@ -2,8 +2,8 @@
 //!
 //! The broker is Kafka's own, from Maven's registry, as one process that is its own controller. The driver is
 //! `java/cluster`: it starts all processes, sends records, kills, and compares outputs and queries with what it sent.
-//! All of it is on this machine, at free ports. With `--quick` only the step `kafka` runs, and with `--bench` the
-//! benchmark of that module, which compares state stores.
+//! All of it is on this machine, at free ports. With `--quick` only Kafka's own tests of stores run, and with `--bench`
+//! the benchmark of that module, which compares state stores.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     while let Some(name) = rest.next() {
         let sets = match name.as_str() {
             "--quick" if arguments.len() == 1 => {
-                let step = Step { name: "kafka", does: "state stores of Kafka Streams", run: kafka::step };
+                let step = Step { name: "kafka", does: "Kafka's own tests of stores", run: kafka::suites };
                 return steps::run(workspace, &[&step]);
             }
             "--bench" if arguments.len() <= 2 => {

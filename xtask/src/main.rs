@@ -233,7 +233,7 @@ fn help_of(command: &Command) -> String {
             );
         }
         "kafka" => {
-            help += "\nIt takes ten minutes by default, and some more to begin and end. With --quick the step kafka\nruns instead, with --bench a comparison with RocksDB's store.\n"
+            help += "\nIt takes ten minutes by default, and some more to begin and end. With --quick only\nKafka's own tests of stores run, with --bench a comparison with RocksDB's store.\n"
         }
         soak::NAME => help += "\nIt takes an hour by default; CI runs two minutes.\n",
         "install" => {
