@@ -44,6 +44,11 @@ import org.apache.kafka.test.InternalMockProcessorContext;
 
 /** One store, measured once; see {@link Benchmark}. Each store has its defaults. */
 final class BenchmarkRun {
+    /** What is measured: the memory within a budget, or all else. */
+    static final String ALL = "all";
+
+    static final String BUDGET = "budget";
+
     private static final String STORE = "store";
     private static final int WAIT_SECONDS = 120;
     private static final int QUERIES = 20_000;
@@ -51,6 +56,11 @@ final class BenchmarkRun {
     /** Keys with a prefix of this length are a hundred. */
     private static final int PREFIX_BYTES = Benchmark.KEY_BYTES - 2;
     private static final int STORES = 10;
+    /** The budget of Forrest's stores in the run that is about it, and four times as much data in them. */
+    private static final long BUDGET_BYTES = 64L << 20;
+
+    private static final int BUDGET_VALUE_BYTES = 1 << 10;
+    private static final int BUDGET_RECORDS = (int) (4 * BUDGET_BYTES / BUDGET_VALUE_BYTES);
     /** What is written beside the queries: records a second, in portions. */
     private static final int UPDATES = 20_000;
     private static final int PORTIONS = 100;
@@ -64,9 +74,13 @@ final class BenchmarkRun {
 
     public static void main(String[] arguments) throws Exception {
         BenchmarkRun run = new BenchmarkRun(
-                arguments[0], arguments[1], Path.of(arguments[2]), Integer.parseInt(arguments[3]));
-        run.measure();
-        Files.writeString(Path.of(arguments[4]), run.results);
+                arguments[1], arguments[2], Path.of(arguments[3]), Integer.parseInt(arguments[4]));
+        if (arguments[0].equals(BUDGET)) {
+            run.budget();
+        } else {
+            run.measure();
+        }
+        Files.writeString(Path.of(arguments[5]), run.results);
         Runtime.getRuntime().halt(0);
     }
 
@@ -302,8 +316,12 @@ final class BenchmarkRun {
     }
 
     private KeyValueStore<Bytes, byte[]> open(File task, String name) {
+        return open(task, name, settings());
+    }
+
+    private KeyValueStore<Bytes, byte[]> open(File task, String name, Properties settings) {
         KeyValueStore<Bytes, byte[]> store = supplier(name).get();
-        store.init(new InternalMockProcessorContext<>(task, new StreamsConfig(settings())), store);
+        store.init(new InternalMockProcessorContext<>(task, new StreamsConfig(settings)), store);
         return store;
     }
 
@@ -351,6 +369,40 @@ final class BenchmarkRun {
             stores.get(number % STORES).put(Bytes.wrap(Benchmark.key(number)), value.clone());
         }
         result("memory of ten stores, MB", (residentBytes() - before) / 1e6);
+        stores.forEach(KeyValueStore::close);
+    }
+
+    /**
+     * The most that the process grows by with ten stores that have four times the budget of Forrest's, while they are
+     * written, and then read in a random order. RocksDB's stores have no budget, but their defaults.
+     */
+    private void budget() throws IOException {
+        Properties settings = settings();
+        settings.put("forrest.memory.bytes", Long.toString(BUDGET_BYTES));
+        System.gc();
+        long before = residentBytes();
+        List<KeyValueStore<Bytes, byte[]>> stores = new ArrayList<>();
+        for (int i = 0; i < STORES; i++) {
+            stores.add(open(state.resolve("budget").toFile(), STORE + i, settings));
+        }
+        Random random = new Random(6);
+        byte[] value = new byte[BUDGET_VALUE_BYTES];
+        long most = 0;
+        for (int number = 0; number < 2 * BUDGET_RECORDS; number++) {
+            if (number < BUDGET_RECORDS) {
+                random.nextBytes(value);
+                stores.get(number % STORES).put(Bytes.wrap(Benchmark.key(number)), value.clone());
+            } else {
+                int asked = random.nextInt(BUDGET_RECORDS);
+                if (stores.get(asked % STORES).get(Bytes.wrap(Benchmark.key(asked))) == null) {
+                    throw new IllegalStateException("key " + asked + " is not there");
+                }
+            }
+            if (number % 1_000 == 0) {
+                most = Math.max(most, residentBytes() - before);
+            }
+        }
+        result("memory, 64 MiB budget, MB", most / 1e6);
         stores.forEach(KeyValueStore::close);
     }
 

@@ -17,7 +17,8 @@ import org.slf4j.LoggerFactory;
  * what it was opened with, so one that was opened beside many others does not take all that they leave.
  *
  * <p>The setting {@code forrest.memory.bytes} of a Kafka Streams application gives the budget; if several applications in
- * one process give one, the largest. Default: 512 MiB. A store has at least 4 MiB.
+ * one process give one, the largest. Default: 512 MiB. A store has at least 4 MiB, so that many stores have more than the
+ * budget together: with the default, more than 128.
  */
 final class MemoryBudget {
     static final String SETTING = "forrest.memory.bytes";
