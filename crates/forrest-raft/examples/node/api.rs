@@ -5,7 +5,7 @@
 //! | `GET /keys/KEY` | the value; 404 if there is none |
 //! | `PUT /keys/KEY`, `DELETE /keys/KEY` | sets it to the body; deletes it |
 //! | `PUT /keys/KEY?if=VALUE`, `?absent` | the same if the value is this one, or there is none; else 409 with what was found |
-//! | `GET /range?start=A&end=B&limit=N` | lines of a key, a tab and a value; at most N, 1,000 if it is not given |
+//! | `GET /range?start=A&end=B&limit=N` | lines of a key, a tab and a value; at most N (1,000 if it is not given), and of 1 MiB |
 //! | `DELETE /range?start=A&end=B` | deletes all keys from A to below B |
 //! | `POST /batch` | lines as those of `forrest::line`, applied at one instant; all keys in one range |
 //! | `POST /begin`, with lines of an id and an address | begins a new store of these nodes; to one of them, once |
@@ -14,7 +14,7 @@
 //! | `POST /cut`, with ids | cuts this node off from others, for tests |
 //!
 //! Reads are linearizable: the leader makes sure that it is still the leader. Another node redirects to it (307), or
-//! returns 503 if it knows none. A range that goes on in the next group ends there, or at the limit, and the header
+//! returns 503 if it knows none. A range that goes on in the next group ends there, or at a limit, and the header
 //! `x-next` has the key to go on with, percent-encoded as for a URL. Each part is read at one instant, and not all of
 //! them at the same. Keys are text, in UTF-8.
 //!
@@ -226,8 +226,10 @@ fn with_next(mut response: Response, next: Option<&[u8]>) -> Response {
     response
 }
 
-/// Pairs of an answer, if the request names no limit.
+/// Pairs of a response, if the request names no limit.
 const PAIRS: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
+/// A response with this many bytes or more ends, whatever the limit: it is built in memory.
+const RANGE_BYTES: usize = 1 << 20;
 
 async fn get_range(State(app): Shared, Query(parameters): Parameters, uri: Uri) -> Answer {
     let (part, start, end, next) = first_part(&app, &parameters);
@@ -238,7 +240,7 @@ async fn get_range(State(app): Shared, Query(parameters): Parameters, uri: Uri) 
     let upper = end.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
     for (at, pair) in moment.range((std::ops::Bound::Included(start), upper)).enumerate() {
         let pair = pair.map_err(internal)?;
-        if at == limit.get() {
+        if at == limit.get() || lines.len() >= RANGE_BYTES {
             return Ok(with_next(lines.into_response(), Some(pair.key())));
         }
         let (key, value) = (pair.key().escape_ascii(), pair.value_bytes().map_err(internal)?.escape_ascii());

@@ -57,6 +57,20 @@ fn a_range_loses_no_key() {
     }
 }
 
+/// It is built in memory, and a client may ask for any number of pairs.
+#[test]
+#[ignore = "starts processes; `cargo xtask raft` runs it"]
+fn a_range_ends_after_a_mebibyte() {
+    let cluster = alone("n");
+    let keys: Vec<String> = (0..30).map(|number| format!("a{number:02}")).collect();
+    let value = "v".repeat(100_000);
+    for key in &keys {
+        assert_eq!(ask(&cluster, &format!("PUT /keys/{key}"), &value).status, 204);
+    }
+    // Eleven pairs are the first that have so much. The second group has none.
+    assert_eq!(follow(&cluster, &format!("&limit={}", usize::MAX)), (keys, 4));
+}
+
 /// A header has no letters beyond ASCII, and a key may have any.
 #[test]
 #[ignore = "starts processes; `cargo xtask raft` runs it"]
