@@ -131,8 +131,20 @@ fn remove(path: &Path) -> Result<()> {
     remove_all(&doomed)
 }
 
+/// Removes the directory of a group's checkpoints, if it is there. After a power cut it does not come back.
+pub(crate) fn remove_group(directory: &Path) -> Result<()> {
+    remove_all(directory)?;
+    let parent = directory.parent().unwrap_or(directory);
+    // DURABILITY: before the group's entries are removed, and before another one of the same number has any. That one
+    // would take a checkpoint that came back for its own.
+    match fs::File::open(parent).and_then(|parent| parent.sync_all()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("syncing", parent, &error)),
+        _ => Ok(()),
+    }
+}
+
 /// Removes a directory with all that is in it, if it is there.
-pub(crate) fn remove_all(directory: &Path) -> Result<()> {
+fn remove_all(directory: &Path) -> Result<()> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("removing", directory, &error)),
         _ => Ok(()),

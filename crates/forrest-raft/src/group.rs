@@ -154,7 +154,7 @@ impl Group {
             // Without an applied entry it has none. One that is found is of a group that was removed.
             let checkpoint = match last {
                 Some(_) => Checkpoint::newest(&directory),
-                None => checkpoint::remove_all(&directory).map(|()| None),
+                None => checkpoint::remove_group(&directory).map(|()| None),
             };
             *group.checkpoint() = checkpoint?;
         }

@@ -131,7 +131,7 @@ impl Store {
         let group = Group::open(&self.0, id)?;
         // Before the group: checkpoints of a group that is not there count for another one of the same number.
         drop(group.checkpoint().take());
-        self.0.checkpoints_of(id).map_or(Ok(()), |directory| checkpoint::remove_all(&directory))?;
+        self.0.checkpoints_of(id).map_or(Ok(()), |directory| checkpoint::remove_group(&directory))?;
         let mut names = self.0.db.keyspaces()?;
         names.retain(|name| format::data_of(name).is_some_and(|(of, _)| of == id));
         // DURABILITY: one batch has the end of the group. What is left of it after that is empty, and dropped now or
