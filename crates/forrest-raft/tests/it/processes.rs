@@ -19,6 +19,8 @@ use std::{io, thread};
 const CALLS_MIN: usize = 50;
 /// A client gives a node this long.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// And the cluster this long. No harm lasts more than a few seconds.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -213,11 +215,20 @@ impl Client<'_> {
 
     /// Sends a change with a session until there is a response.
     fn repeat(&mut self, head: &str, body: &str) -> Response {
-        let session = Some((self.id, self.serial));
+        let (session, first) = (Some((self.id, self.serial)), Instant::now());
         loop {
             if let Some(response) = self.once(head, session, body) {
                 return response;
             }
+            self.check_time(first, head);
+        }
+    }
+
+    /// Fails if the cluster has had its time, with what all clients saw.
+    fn check_time(&self, first: Instant, head: &str) {
+        if first.elapsed() >= ANSWERED_WITHIN {
+            let histories = self.shared.histories.lock().expect("no panic");
+            panic!("client {}: {head}: no response in {ANSWERED_WITHIN:?}: {histories:#?}", self.id);
         }
     }
 
@@ -281,11 +292,13 @@ impl Client<'_> {
 
     /// A read, which may be repeated: each time is another one.
     fn read(&mut self, head: &str) -> (u64, Response) {
+        let first = Instant::now();
         loop {
             let begin = self.now();
             if let Some(response) = self.once(head, None, "") {
                 return (begin, response);
             }
+            self.check_time(first, head);
         }
     }
 
