@@ -31,6 +31,13 @@ impl Home {
         Store::with_checkpoints(db, self.directory.path().join("checkpoints")).expect("a store")
     }
 
+    /// The store, and group 1 in it.
+    fn group(&self) -> (Store, Log, State) {
+        let store = self.open();
+        let (log, state) = group(&store);
+        (store, log, state)
+    }
+
     /// The directory of the checkpoints of group 1.
     fn checkpoints(&self) -> PathBuf {
         self.directory.path().join("checkpoints/0000000000000001")
@@ -96,23 +103,20 @@ fn those_of_an_encrypted_store_are_read() {
     let key = |byte| EncryptionKey::from_bytes([byte; 32]);
     let mut home = Home::new(Db::builder().encryption_key(key(7)));
     {
-        let store = home.open();
-        let (_log, mut state) = group(&store);
+        let (_store, _log, mut state) = home.group();
         write(&mut state, 1..=10);
         build(&mut state);
         write(&mut state, 11..=20);
         assert_eq!(last(&mut state), Some(id(10)));
         assert_eq!(send(&mut state).expect("it can be sent"), 10);
     }
-    let store = home.open();
-    let (log, mut state) = group(&store);
+    let (store, log, mut state) = home.group();
     assert_eq!(send(&mut state).expect("it can be sent"), 10, "after the store was opened again");
     // What the new key does not open is given up.
     store.db().rotate_key(&key(8)).expect("it is encrypted");
     drop((log, state, store));
     home.builder = Db::builder().encryption_key(key(8));
-    let store = home.open();
-    let (_log, mut state) = group(&store);
+    let (_store, _log, mut state) = home.group();
     assert_eq!(last(&mut state), Some(id(20)));
     build(&mut state);
     assert_eq!(send(&mut state).expect("it can be sent"), 20);
@@ -121,8 +125,7 @@ fn those_of_an_encrypted_store_are_read() {
 #[test]
 fn those_of_a_removed_group_are_removed() {
     let home = Home::new(Db::builder());
-    let store = home.open();
-    let (log, mut state) = group(&store);
+    let (store, log, mut state) = home.group();
     write(&mut state, 1..=10);
     build(&mut state);
     drop((log, state));
@@ -133,8 +136,7 @@ fn those_of_a_removed_group_are_removed() {
     write(&mut state, 1..=5);
     assert_eq!(last(&mut state), Some(id(5)));
     drop((log, state, store));
-    let store = home.open();
-    let (log, mut state) = group(&store);
+    let (store, log, mut state) = home.group();
     assert_eq!(last(&mut state), Some(id(5)), "after the store was opened again");
 
     // A power cut may bring the files back.
@@ -151,8 +153,7 @@ fn those_of_a_removed_group_are_removed() {
 #[test]
 fn one_is_open_only_while_it_is_read() {
     let home = Home::new(Db::builder());
-    let store = home.open();
-    let (_log, mut state) = group(&store);
+    let (_store, _log, mut state) = home.group();
     write(&mut state, 1..=10);
     build(&mut state);
     let open = || {
@@ -180,8 +181,7 @@ fn one_is_open_only_while_it_is_read() {
 fn an_empty_one_stops_no_group() {
     let home = Home::new(Db::builder());
     {
-        let store = home.open();
-        let (_log, mut state) = group(&store);
+        let (_store, _log, mut state) = home.group();
         write(&mut state, 1..=10);
         build(&mut state);
         write(&mut state, 11..=20);
@@ -189,8 +189,7 @@ fn an_empty_one_stops_no_group() {
     let checkpoint = home.checkpoint();
     fs::remove_dir_all(&checkpoint).expect("it is there");
     fs::create_dir(&checkpoint).expect("it can be made");
-    let store = home.open();
-    let (_log, mut state) = group(&store);
+    let (_store, _log, mut state) = home.group();
     assert_eq!(last(&mut state), Some(id(20)));
     build(&mut state);
     assert_eq!(send(&mut state).expect("it can be sent"), 20);
@@ -200,8 +199,7 @@ fn an_empty_one_stops_no_group() {
 #[test]
 fn one_that_is_found_damaged_is_given_up() {
     let home = Home::new(Db::builder().pages(forrest::Pages::Plain));
-    let store = home.open();
-    let (_log, mut state) = group(&store);
+    let (store, _log, mut state) = home.group();
     write(&mut state, 1..=200);
     store.db().flush().expect("it is written to a table");
     build(&mut state);
@@ -234,15 +232,13 @@ fn one_that_is_ahead_of_the_data_is_not_sent() {
     }
     copy(&home.path(), &before);
     {
-        let store = home.open();
-        let (_log, mut state) = group(&store);
+        let (_store, _log, mut state) = home.group();
         write(&mut state, 4..=5);
         build(&mut state);
         assert_eq!(last(&mut state), Some(id(5)));
     }
     fs::remove_dir_all(home.path()).expect("it is there");
     copy(&before, &home.path());
-    let store = home.open();
-    let (_log, mut state) = group(&store);
+    let (_store, _log, mut state) = home.group();
     assert_eq!(last(&mut state), Some(id(3)));
 }

@@ -162,14 +162,20 @@ fn open(path: &Path) -> Store {
     Store::with_checkpoints(db, path.with_extension("checkpoints")).expect("a store")
 }
 
+/// The same, and group 1 in it.
+fn open_group(path: &Path) -> (Store, Log, State) {
+    let store = open(path);
+    let (log, state) = store.group(1).unwrap_or_else(|error| panic!("{error}"));
+    (store, log, state)
+}
+
 /// A checkpoint serves the snapshot after a restart, also when newer entries were applied.
 #[tokio::test]
 async fn a_checkpoint_outlives_the_process() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("store");
     {
-        let store = open(&path);
-        let (_log, mut state) = store.group(1).expect("a group");
+        let (_store, _log, mut state) = open_group(&path);
         apply(&mut state, [entry(1, &set("a", "1"))]).await;
         for _ in 0..3 {
             let mut builder = RaftStateMachine::<Types>::get_snapshot_builder(&mut state).await;
@@ -177,8 +183,7 @@ async fn a_checkpoint_outlives_the_process() {
         }
         apply(&mut state, [entry(2, &set("b", "2"))]).await;
     }
-    let store = open(&path);
-    let (mut log, mut state) = store.group(1).expect("a group");
+    let (_store, mut log, mut state) = open_group(&path);
     let current = RaftStateMachine::<Types>::get_current_snapshot(&mut state).await.expect("it can be read");
     assert_eq!(current.expect("a checkpoint").meta.last_log_id, Some(id(1)));
     let checkpoints = path.with_extension("checkpoints").join("0000000000000001");
@@ -197,8 +202,7 @@ async fn a_damaged_checkpoint_stops_no_group() {
             let directory = tempfile::tempdir().expect("a directory");
             let path = directory.path().join("store");
             {
-                let store = open(&path);
-                let (_log, mut state) = store.group(1).expect("a group");
+                let (store, _log, mut state) = open_group(&path);
                 apply(&mut state, [entry(1, &set("a", "1"))]).await;
                 store.db().flush().expect("it is written to a table");
                 apply(&mut state, [entry(2, &set("a", "2"))]).await;
@@ -212,8 +216,7 @@ async fn a_damaged_checkpoint_stops_no_group() {
                 how,
             );
             let what = format!("{extension}, {how}");
-            let store = open(&path);
-            let (_log, mut state) = store.group(1).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let (_store, _log, mut state) = open_group(&path);
             assert_eq!(pairs(&state.reader()), [pair("a", "3")], "{what}");
             let current = RaftStateMachine::<Types>::get_current_snapshot(&mut state).await;
             let current = current.unwrap_or_else(|error| panic!("{what}: {error}")).expect("it is there");
