@@ -29,8 +29,6 @@ final class Benchmark {
     static final int VALUE_BYTES = 84;
 
     private static final List<String> SUBJECTS = List.of("forrest", "rocksdb", "discard");
-    /** Those with memory of their own. */
-    private static final List<String> SUBJECTS_OF_BUDGET = List.of("forrest", "rocksdb");
     private static final int HEAP_MEGABYTES = 512;
     private static final int RUN_SECONDS = 300;
 
@@ -62,7 +60,7 @@ final class Benchmark {
         Map<String, Map<String, List<Double>>> found = new LinkedHashMap<>();
         for (int round = 0; round < rounds; round++) {
             for (String part : List.of(BenchmarkRun.ALL, BenchmarkRun.BUDGET)) {
-                for (String subject : part.equals(BenchmarkRun.ALL) ? SUBJECTS : SUBJECTS_OF_BUDGET) {
+                for (String subject : SUBJECTS) {
                     run(directory, broker.address, records, subject, part, round)
                             .forEach((measure, figure) -> found.computeIfAbsent(measure, any -> new TreeMap<>())
                                     .computeIfAbsent(subject, any -> new ArrayList<>())
