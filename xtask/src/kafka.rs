@@ -1,6 +1,7 @@
 //! The step `kafka`: the tests of the Java packages in `java`, those of Kafka for state stores, and the guide.
 //!
-//! The packages go to the user's local repository, from where the guide takes them. [`suites`] runs Kafka's tests alone.
+//! The packages go to the user's local repository, from where the guide takes them. [`suites`] runs only Kafka's own
+//! tests.
 
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
