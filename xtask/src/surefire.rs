@@ -1,7 +1,7 @@
 //! What Maven's surefire ran: its reports, an XML file for each class of tests.
 //!
 //! Maven succeeds if a name matches no class, or if a class has no test that runs. So the reports are removed before
-//! the tests, and each class must have one afterwards.
+//! the tests, and each class must have one afterwards. The reports also say which tests failed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,14 +24,7 @@ pub(crate) fn demand<S: AsRef<str>>(
     package: &Path,
     classes: impl IntoIterator<Item = S>,
 ) -> Result<u64, String> {
-    let mut reports = Vec::new();
-    for path in files::entries(&directory(package))? {
-        if let Some(class) = reported(&path) {
-            let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            reports
-                .push((class, ran(&text).ok_or_else(|| format!("{}: no report of tests", path.display()))?));
-        }
-    }
+    let reports = reports(package, ran)?;
     let (mut all, mut missing) = (0, Vec::new());
     for class in classes {
         match tests_of(class.as_ref(), &reports) {
@@ -40,6 +33,33 @@ pub(crate) fn demand<S: AsRef<str>>(
         }
     }
     if missing.is_empty() { Ok(all) } else { Err(format!("no test ran of {}", missing.join(", "))) }
+}
+
+/// A test that failed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
+    /// Its class without the package, a `#`, and its name.
+    pub(crate) name: String,
+    /// What the report says about it, but for what the test printed.
+    pub(crate) why: String,
+}
+
+/// The tests that failed, by the reports.
+pub(crate) fn failed(package: &Path) -> Result<Vec<Failed>, String> {
+    Ok(reports(package, failures)?.into_iter().flat_map(|(_, failures)| failures).collect())
+}
+
+/// The class of each report, and what it says.
+fn reports<T>(package: &Path, read: impl Fn(&str) -> Option<T>) -> Result<Vec<(String, T)>, String> {
+    let mut reports = Vec::new();
+    for path in files::entries(&directory(package))? {
+        if let Some(class) = reported(&path) {
+            let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            reports
+                .push((class, read(&text).ok_or_else(|| format!("{}: no report of tests", path.display()))?));
+        }
+    }
+    Ok(reports)
 }
 
 /// The classes of tests among a package's sources.
@@ -73,11 +93,27 @@ fn tests_of(named: &str, reports: &[(String, u64)]) -> u64 {
 /// How many tests ran, by the text of a report: those that there are, without those that were skipped.
 fn ran(report: &str) -> Option<u64> {
     let suite = report.split_once("<testsuite ")?.1.split_once('>')?.0;
-    let count = |name: &str| {
-        let value = suite.split_once(&format!(" {name}=\""))?.1.split_once('"')?.0;
-        value.parse::<u64>().ok()
-    };
+    let count = |name: &str| attribute(suite, name)?.parse::<u64>().ok();
     Some(count("tests")?.saturating_sub(count("skipped")?))
+}
+
+/// The tests of a report that failed: the element `testcase` then has another one, before what the test printed.
+fn failures(report: &str) -> Option<Vec<Failed>> {
+    let mut failed = Vec::new();
+    for case in report.split("<testcase").skip(1) {
+        let why = case.split("<system-").next()?;
+        if why.contains("<failure") || why.contains("<error") {
+            let class = attribute(case, "classname")?.rsplit('.').next()?;
+            let name = format!("{class}#{}", attribute(case, "name")?);
+            failed.push(Failed { name, why: why.to_owned() });
+        }
+    }
+    Some(failed)
+}
+
+/// An attribute of the element that a text begins in.
+fn attribute<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    Some(text.split_once(&format!(" {name}=\""))?.1.split_once('"')?.0)
 }
 
 #[cfg(test)]
@@ -125,6 +161,22 @@ mod tests {
         // What an earlier run left does not count.
         forget(package).unwrap();
         assert!(demand(package, ["EosIntegrationTest"]).is_err());
+        fs::remove_dir_all(package).unwrap();
+    }
+
+    #[test]
+    fn tests_that_failed_are_found() {
+        let package = &package("failed");
+        let report = "<testsuite name=\"a.B\" tests=\"4\" skipped=\"0\">\n  <testcase name=\"one[1]\" classname=\"a.B\" \
+                      time=\"0.1\">\n    <system-out><![CDATA[<error type]]></system-out>\n  </testcase>\n  <testcase \
+                      name=\"one[2]\" classname=\"a.B\">\n    <failure message=\"x\">y</failure>\n  </testcase>\n  <testcase \
+                      name=\"two\" classname=\"a.B\"><error type=\"z\"/></testcase><testcase name=\"three\" \
+                      classname=\"a.B\" time=\"1\"/></testsuite>";
+        files::write(&package.join("target/surefire-reports/TEST-a.B.xml"), report.as_bytes()).unwrap();
+        let found = failed(package).unwrap();
+        let names: Vec<_> = found.iter().map(|test| test.name.as_str()).collect();
+        assert_eq!(names, ["B#one[2]", "B#two"]);
+        assert!(found[0].why.contains("message=\"x\"") && found[1].why.contains("type=\"z\""));
         fs::remove_dir_all(package).unwrap();
     }
 
