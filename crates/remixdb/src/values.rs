@@ -304,19 +304,19 @@ pub(crate) struct Collector {
     pub(crate) moved: u64,
     /// How little of what is dead may stay, until there is no more.
     pub(crate) haste: Haste,
+    /// A compaction goes through the logs with lower numbers; 0 if there is none.
+    pub(crate) asked_below: u64,
     /// Whether a pass that was in haste has ended, and its log waits for the memtable to become tables.
     pub(crate) awaits_flush: bool,
 }
 
-/// Why passes begin earlier than usual. The later ones leave less.
+/// Why passes begin earlier than usual, beside a compaction.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Haste {
     #[default]
     None,
     /// Values have expired.
     Expired,
-    /// A compaction was asked for.
-    Asked,
 }
 
 /// How far a log has been gone through.

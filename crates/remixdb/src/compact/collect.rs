@@ -13,12 +13,12 @@
 //!
 //! A pass begins when the kept logs have more than half as many bytes again as their live values, or than one memtable
 //! more if that is more. A compaction, and values that have expired, begin passes without that memtable; a compaction
-//! goes on until there is a quarter more. How much is live is known about, from the entries of tables that count. If
-//! that is wrong, a pass may give back little. Such passes take from a credit, which grows by twice the bytes that are
-//! written, and a pass begins only with credit for all of its log. Without that it is a trial first: it moves nothing,
-//! and finds out how much counts. If that is more than three quarters, the log is left until there is credit, or until
-//! a quarter of what was live is gone. So each pass takes from the credit or makes the logs smaller by a quarter of
-//! one, and there is an end of them.
+//! goes on until there is a quarter more, or it has gone through the logs that were there when it began. How much is
+//! live is known about, from the entries of tables that count. If that is wrong, a pass may give back little. Such
+//! passes take from a credit, which grows by twice the bytes that are written, and a pass begins only with credit for
+//! all of its log. Without that it is a trial first: it moves nothing, and finds out how much counts. If that is more
+//! than three quarters, the log is left until there is credit, or until a quarter of what was live is gone. So each
+//! pass takes from the credit or makes the logs smaller by a quarter of one, and there is an end of them.
 //!
 //! A full store moves values only while what is in memory, and one more memtable, find room. A log whose values find no
 //! room is left, and the next one is tried: there may be nothing to move in it.
@@ -105,7 +105,7 @@ impl Core {
             },
             Ok(Some(last)) => {
                 collector.done.insert(pass.log, last);
-                collector.awaits_flush |= collector.haste > Haste::None;
+                collector.awaits_flush |= collector.haste > Haste::None || collector.asked_below > 0;
                 self.flush_for_log(&pass);
                 if is_most(pass.moved) {
                     collector.credit = collector.credit.map(|credit| credit.saturating_sub(pass.moved));
@@ -153,29 +153,22 @@ impl Core {
     fn next_pass(&self, state: &ManifestState) -> Option<Pass> {
         let mut collector = lock(&self.collector);
         let all: u64 = state.logs.values().sum();
-        let credit = *collector.credit.get_or_insert(all);
+        collector.credit.get_or_insert(all);
         let (left, live) = (left_bytes(state, &collector), self.live_bytes());
+        let is_too_much = |more: u64| left > live.saturating_add(if self.is_full() { 0 } else { more });
+        if collector.asked_below > 0 {
+            let below = collector.asked_below;
+            return is_too_much(live / 4).then(|| pass_below(below, state, &mut collector, live)).flatten();
+        }
         let more = match collector.haste {
-            _ if self.is_full() => 0,
             Haste::None => (live / 2).max(self.limits.memtable_bytes() as u64),
             Haste::Expired => live / 2,
-            Haste::Asked => live / 4,
         };
-        if left <= live.saturating_add(more) {
+        if !is_too_much(more) {
             collector.haste = Haste::None;
             return None;
         }
-        let is_free = |(log, bytes): &(&u64, &u64)| {
-            **log < state.floor
-                && !collector.done.contains_key(log)
-                && !collector.skipped.contains(log)
-                && !collector.without_room.contains(log)
-                && (credit >= **bytes || collector.poor.get(log).is_none_or(|then| live < then - then / 4))
-        };
-        let (&log, &bytes) = state.logs.iter().find(is_free)?;
-        collector.poor.remove(&log);
-        // Without credit for all of it, it is found out first how much counts.
-        Some(Pass::of(log, credit < bytes))
+        pass_below(state.floor, state, &mut collector, live)
     }
 
     /// Moves the values of the next piece of a log that count. At the end of the log, returns the sequence number of
@@ -263,23 +256,61 @@ impl Core {
         Ok(())
     }
 
-    /// Gives back the space of kept logs until little is left of it.
+    /// Gives back the space of kept logs until little is left of it. Logs that come meanwhile are not gone through: it
+    /// would not end beside fast writers.
     pub(super) fn collect_all(&self) -> Result<()> {
-        self.hasten(Haste::Asked);
-        // What could not be read is tried again.
-        lock(&self.collector).skipped.clear();
+        let below = self.first_free_number();
+        {
+            let mut collector = lock(&self.collector);
+            collector.asked_below = collector.asked_below.max(below);
+            // What could not be read is tried again.
+            collector.skipped.clear();
+        }
+        let collected = self.collect_below(below);
+        let mut collector = lock(&self.collector);
+        if collector.asked_below == below {
+            collector.asked_below = 0;
+        }
+        collected
+    }
+
+    fn collect_below(&self, below: u64) -> Result<()> {
         let mut has_moved = false;
-        while self.collect(&mut lock(&self.manifest))? {
+        // Another compaction may have gone through them too.
+        let is_asked = || lock(&self.collector).asked_below >= below;
+        loop {
+            // As much as fills a memtable, if all of it counts. Fast writers fill more than one for each piece.
+            let (mut gone, most) = (0, self.limits.memtable_bytes() as u64);
+            while gone < most && is_asked() && self.collect(&mut lock(&self.manifest))? {
+                gone += PIECE;
+            }
+            if gone == 0 {
+                break;
+            }
             has_moved = true;
             self.flush_waiting()?;
         }
-        lock(&self.collector).haste = Haste::None;
         if has_moved {
             self.flush_all()?;
             self.collect(&mut lock(&self.manifest))?;
         }
         Ok(())
     }
+}
+
+/// A pass through the oldest log that may be gone through, if its number is below another one.
+fn pass_below(below: u64, state: &ManifestState, collector: &mut Collector, live: u64) -> Option<Pass> {
+    let credit = collector.credit.unwrap_or_default();
+    let is_free = |(log, bytes): &(&u64, &u64)| {
+        !collector.done.contains_key(log)
+            && !collector.skipped.contains(log)
+            && !collector.without_room.contains(log)
+            && (credit >= **bytes || collector.poor.get(log).is_none_or(|then| live < then - then / 4))
+    };
+    let (&log, &bytes) = state.logs.range(..below.min(state.floor)).find(is_free)?;
+    collector.poor.remove(&log);
+    // Without credit for all of it, it is found out first how much counts.
+    Some(Pass::of(log, credit < bytes))
 }
 
 /// Bytes of the logs that have not been gone through yet.

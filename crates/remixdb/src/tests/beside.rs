@@ -1,8 +1,9 @@
 //! Reading a store while another process changes it.
 
 use super::world::{
-    Content, Pairs, Step, World, beginning, follow, options, options_of, seeds, steps, wide_steps,
+    Content, Pairs, Step, World, beginning, follow, options, options_of, seeds, steps, wide_steps, with_large,
 };
+use crate::core::Core;
 use crate::disk::simulated::Simulated;
 use crate::disk::{Kind, Name};
 use crate::recover;
@@ -221,13 +222,11 @@ fn a_reader_does_not_go_back_while_it_is_refreshed() {
     });
 }
 
-/// A flush waits for the changes before it, however fast others write. Cause: it went on until no memtable waited, so
-/// it flushed theirs too, and did not end before they did.
-#[test]
-fn a_flush_does_not_wait_for_those_who_write() {
+/// Does something to a store while two threads overwrite a few values, and returns when it has ended. Fails if it goes
+/// on for as long as they write.
+fn ends_beside_writers(options: &Options, work: impl FnOnce(&Core) -> Result<()> + Send) {
     let disk = Simulated::new();
-    let options = Options { memtable_bytes: 16 << 10, ..options(Durability::Memory) };
-    let world = World::open(&disk, &options).expect("it opens");
+    let world = World::open(&disk, options).expect("it opens");
     let space = world.store.keyspace("default").expect("it is there");
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -235,7 +234,7 @@ fn a_flush_does_not_wait_for_those_who_write() {
             let (world, space, is_done) = (&world, &space, &is_done);
             scope.spawn(move || {
                 for number in (0_u32..).take_while(|_| !is_done.load(Relaxed)) {
-                    let key = [writer.to_be_bytes(), (number % 1_000).to_be_bytes()].concat();
+                    let key = [writer.to_be_bytes(), (number % 20).to_be_bytes()].concat();
                     world.store.apply(space, Op::Set { key: &key, value: &[7; 1_000] }).expect("it is set");
                 }
             })
@@ -243,13 +242,35 @@ fn a_flush_does_not_wait_for_those_who_write() {
         let writers = [write(0), write(1)];
         let (ends, ended) = mpsc::channel();
         let store = &world.store;
-        scope.spawn(move || ends.send(store.flush_all()));
-        let flushed = ended.recv_timeout(Duration::from_secs(20));
+        scope.spawn(move || ends.send(work(store)));
+        let ended = ended.recv_timeout(Duration::from_secs(60));
         is_done.store(true, Relaxed);
         // Writers wait for flushes.
         while !writers.iter().all(|writer| writer.is_finished()) {
             world.store.step().expect("it works");
         }
-        flushed.expect("the flush does not go on for as long as others write").expect("it flushes");
+        ended.expect("it does not go on for as long as others write").expect("it works");
+    });
+}
+
+/// A flush waits for the changes before it, however fast others write. Cause: it went on until no memtable waited, so
+/// it flushed theirs too, and did not end before they did.
+#[test]
+fn a_flush_does_not_wait_for_those_who_write() {
+    let options = Options { memtable_bytes: 16 << 10, ..options(Durability::Memory) };
+    ends_beside_writers(&options, |store| store.flush_all());
+}
+
+/// The same for a compaction of a store whose values are in logs. Cause: it went through logs until little of them was
+/// dead, and each flush meanwhile kept another one.
+#[test]
+fn a_compaction_does_not_wait_for_those_who_write() {
+    let large = with_large(|| options(Durability::Memory));
+    let options = Options { memtable_bytes: 16 << 10, table_bytes: 1 << 20, ..large };
+    ends_beside_writers(&options, |store| {
+        while store.version().logs.len() < 4 {
+            store.flush_all()?;
+        }
+        store.compact()
     });
 }
