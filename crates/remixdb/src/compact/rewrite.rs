@@ -135,7 +135,7 @@ pub(super) fn stored(store: &Core, space: u32, old: &Arc<Partition>) -> Result<R
         Some(_) => left(store, tables, stored)?,
         None => Known { base: None, remix: Some(remix), stored: Some(stored) },
     };
-    let new = Partition::new(old.low.clone(), tables.to_vec(), known);
+    let new = Partition::new(old.low.clone(), tables.to_vec(), known).in_place_of(old);
     Ok(Replaced { space, old: Some(old.clone()), new: vec![Arc::new(new)] })
 }
 
@@ -157,7 +157,7 @@ pub(super) fn in_file(store: &Core, space: u32, old: &Arc<Partition>) -> Result<
         },
         None => written()?,
     };
-    let new = Partition::new(old.low.clone(), tables.to_vec(), known);
+    let new = Partition::new(old.low.clone(), tables.to_vec(), known).in_place_of(old);
     Ok(Replaced { space, old: Some(old.clone()), new: vec![Arc::new(new)] })
 }
 
@@ -431,7 +431,11 @@ impl Rewrite<'_> {
         let check = || self.store.look();
         let known = self.old.map_or(Ok(Known::default()), |old| self.known(old, &check))?;
         let known = self.order(known, from, &tables, &check)?;
-        Ok(Partition::new(self.low.to_vec(), tables, known))
+        let new = Partition::new(self.low.to_vec(), tables, known);
+        Ok(match self.old {
+            Some(old) => new.in_place_of(old),
+            None => new,
+        })
     }
 
     /// The order over tables, of which those before `from` are those of the partition, with its known order. If that is

@@ -52,13 +52,18 @@ impl World {
 
     /// Sets keys of a range, from its start in steps of `step`, and flushes.
     fn flush(&mut self, numbers: Range<u32>, step: usize, value: u8) {
+        self.flush_unread(numbers, step, value);
+        self.check();
+    }
+
+    /// The same, and reads nothing.
+    fn flush_unread(&mut self, numbers: Range<u32>, step: usize, value: u8) {
         for number in numbers.step_by(step) {
             let (key, value) = (number.to_be_bytes(), vec![value; 100]);
             self.store.apply(&self.space, Op::Set { key: &key[..], value: &value[..] }).unwrap();
             self.pairs.insert(key.to_vec(), value);
         }
         self.store.flush_all().unwrap();
-        self.check();
     }
 
     /// Several tables with 1,500 keys, which several workers merge in pieces.
@@ -159,13 +164,35 @@ fn tables_that_are_walked_over_are_merged() {
     world.reopen();
 }
 
+/// Flushes of a few pairs between scans do not put a merge off. Cause: each table that was added, and each file of an
+/// order, began the count of what scans cost anew.
+#[test]
+fn what_scans_cost_counts_on_after_a_flush() {
+    let scans_until_merged = |between: fn(&World)| {
+        let mut world = World::of(large());
+        for start in 0..3 {
+            world.flush_unread(start..1500, 3, 1);
+        }
+        (1..20_u32).find(|scan| {
+            world.walk();
+            world.store.apply(&world.space, Op::Set { key: &scan.to_be_bytes(), value: &[1; 100] }).unwrap();
+            between(&world);
+            world.store.compact_worn().unwrap()
+        })
+    };
+    let scans = scans_until_merged(|_| {});
+    assert!(scans.is_some_and(|scans| scans > 1), "{scans:?}");
+    assert_eq!(scans_until_merged(|world| world.store.flush_all().unwrap()), scans);
+    assert_eq!(scans_until_merged(|world| while world.store.store_remix().unwrap() {}), scans);
+}
+
 /// What scans read from the device is a reason to merge tables, long before all entries were walked over.
 #[test]
 fn tables_that_are_read_from_the_device_again_and_again_are_merged() {
     for (cache_bytes, is_worn) in [(4 << 20, false), (0, true)] {
         let mut world = World::of(Options { cache_bytes, ..options() });
         for start in 0..3 {
-            world.flush(start..1500, 3, 1);
+            world.flush_unread(start..1500, 3, 1);
         }
         let mut random = Random(3);
         for _ in 0..100 {

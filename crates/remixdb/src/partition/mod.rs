@@ -143,6 +143,11 @@ impl Partition {
         Partition { low, tables, lost, may_expire, damage, known, replaced, source, walked, is_file_bad }
     }
 
+    /// The same in place of another partition, most of whose tables it has: what scans have cost counts on.
+    pub(crate) fn in_place_of(self, old: &Partition) -> Partition {
+        Partition { walked: old.walked.clone(), ..self }
+    }
+
     /// The partition with other tables after the first ones, which are damaged. Of its REMIX file, if it is still of
     /// the first tables, `remix` is the number.
     pub(crate) fn around(
