@@ -22,7 +22,7 @@ use crate::batch::WriteBatch;
 use crate::builder::WriteOptions;
 use crate::cursor::Range;
 use crate::db::{Db, Snapshot};
-use crate::keyspace::Keyspace;
+use crate::keyspace::{BLOBS_KEY, BLOBS_LAYOUTS, Keyspace};
 use crate::view::View;
 use forrest_engine::{Error, ErrorKind, KeyRange, MAX_KEY_BYTES, Result, Value, Written};
 use std::fmt;
@@ -42,9 +42,6 @@ pub const DEFAULT_PIECE_BYTES: u32 = 256 << 10;
 pub const MAX_PIECE_BYTES: u32 = 64 << 20;
 
 const LAYOUT: &[u8] = b"forrest blobs 1";
-/// How those of all versions begin.
-const LAYOUTS: &[u8] = b"forrest blobs ";
-const LAYOUT_KEY: [u8; 1] = [0];
 const COUNTER_KEY: [u8; 1] = [1];
 const UNFINISHED: u8 = 2;
 const PIECE: u8 = 3;
@@ -55,6 +52,9 @@ const DELETES_MAX: u32 = 4;
 
 /// Values of any length, in a keyspace of their own: files, images, models. A blob is written and read in pieces, so it
 /// needs the memory of a piece only, and can be read at any offset. In memory and on disk.
+///
+/// Blobs do not expire: a keyspace of blobs has no [time to live](crate::Keyspace::set_ttl). A
+/// [compaction filter](crate::Builder::compaction_filter) must keep all pairs of such a keyspace as they are.
 ///
 /// A blob appears at one instant, whole, when its writer finishes. It then replaces the blob that its key had. A reader
 /// reads the blob that was there when it began.
@@ -107,20 +107,32 @@ impl Db {
     /// first blob is begun.
     ///
     /// # Errors
-    /// `InvalidArgument` if the keyspace has pairs that are no blobs; `Unsupported` in the kernel, and for a layout
-    /// that a later version made; otherwise as [`keyspace`](Db::keyspace).
+    /// `InvalidArgument` if the keyspace has pairs that are no blobs, or a time to live; `Unsupported` in the kernel,
+    /// and for a layout that a later version made; otherwise as [`keyspace`](Db::keyspace).
     pub fn blobs(&self, name: &str) -> Result<Blobs> {
         let space = self.keyspace(name)?;
+        check_stays(&space)?;
         is_laid_out(&space, name)?;
         Ok(Blobs { db: self.clone(), space, piece_bytes: DEFAULT_PIECE_BYTES, is_ready: Arc::default() })
     }
 }
 
+/// An error if a keyspace has a time to live: pieces, heads and the counter of ids would expire one by one.
+fn check_stays(space: &Keyspace) -> Result<()> {
+    let Some(ttl) = space.ttl() else { return Ok(()) };
+    Err(Error::invalid(format!(
+        "the keyspace \"{}\" has a time to live of {} ms, and blobs do not expire; choose another keyspace for them, or \
+         take the time to live from this one",
+        space.name(),
+        ttl.as_millis()
+    )))
+}
+
 /// Whether a keyspace has blobs; false if it is empty.
 fn is_laid_out(view: &View, name: &str) -> Result<bool> {
-    let other = match view.get(LAYOUT_KEY)? {
+    let other = match view.get(BLOBS_KEY)? {
         Some(layout) if layout == LAYOUT => return Ok(true),
-        Some(layout) if layout.starts_with(LAYOUTS) => String::from_utf8_lossy(&layout).into_owned(),
+        Some(layout) if layout.starts_with(BLOBS_LAYOUTS) => String::from_utf8_lossy(&layout).into_owned(),
         None if view.range(..).next().transpose()?.is_none() => return Ok(false),
         _ => {
             let message =
@@ -288,13 +300,14 @@ impl Blobs {
 
     /// Lays out an empty keyspace, and removes what earlier openings have left, once for a handle.
     fn begin_to_write(&self) -> Result<()> {
+        check_stays(&self.space)?;
         // ORDERING: relaxed, because doing it twice is harmless.
         if self.is_ready.load(Relaxed) {
             return Ok(());
         }
         if !is_laid_out(&self.space, self.name())? {
             // Another thread may do the same.
-            let _ = self.space.compare_and_swap(LAYOUT_KEY, None, Some(LAYOUT))?;
+            let _ = self.space.compare_and_swap(BLOBS_KEY, None, Some(LAYOUT))?;
         }
         self.remove_where(|opening, _| opening != self.db.opening())?;
         self.is_ready.store(true, Relaxed);

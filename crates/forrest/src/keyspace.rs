@@ -7,11 +7,15 @@ use crate::engine;
 use crate::ingest::Ingest;
 use crate::view::View;
 use forrest_engine::{
-    Compression, Expires, KeyRange, Keyspace as _, Op, Outcome, Result, Swap, Value, prefix_end,
+    Compression, Error, Expires, KeyRange, Keyspace as _, Op, Outcome, Result, Swap, Value, prefix_end,
 };
 use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
+
+/// The key by which a keyspace of blobs is known, and how its value begins (blobs.rs).
+pub(crate) const BLOBS_KEY: [u8; 1] = [0];
+pub(crate) const BLOBS_LAYOUTS: &[u8] = b"forrest blobs ";
 
 /// One ordered map of a store. A clone is another handle to it. It dereferences to [`View`], which has the
 /// methods that read.
@@ -379,7 +383,8 @@ impl Keyspace {
     ///
     /// # Errors
     /// `Unsupported` in memory and in the kernel, and in a store that is only read; `InvalidArgument` for zero, and if
-    /// the keyspace was dropped; `Io`; `OutOfSpace`; `Stopped`.
+    /// the keyspace was dropped, or has [blobs](crate::Blobs), whose pieces would expire one by one; `Io`;
+    /// `OutOfSpace`; `Stopped`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -398,6 +403,13 @@ impl Keyspace {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_ttl(&self, ttl: Option<Duration>) -> Result<()> {
+        if ttl.is_some() && self.get(BLOBS_KEY)?.is_some_and(|layout| layout.starts_with(BLOBS_LAYOUTS)) {
+            return Err(Error::invalid(format!(
+                "the keyspace \"{}\" has blobs, whose pieces would expire one by one; choose a time to live for a \
+                 keyspace without blobs",
+                self.name()
+            )));
+        }
         self.space.set_ttl(ttl)
     }
 

@@ -407,6 +407,29 @@ fn arguments_that_cannot_be_are_refused() {
     assert!(!looked.delete("oak").unwrap() && empty.count(..).unwrap() == 0);
 }
 
+/// Cause: the pairs of blobs got the time to live of their keyspace. The layout expired first, so that the blobs were
+/// pairs of another kind, and the counter, so that new blobs got the ids of old ones.
+#[cfg(feature = "disk")]
+#[test]
+fn a_keyspace_has_blobs_or_a_time_to_live() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let db = Db::open(directory.path().join("store").to_str().expect("it is text")).expect("a store on disk");
+    let (space, hour) = (db.keyspace("blobs").unwrap(), Some(Duration::from_secs(3600)));
+    let blobs = blobs(&db);
+    space.set_ttl(hour).unwrap();
+    for error in [db.blobs("blobs").unwrap_err(), blobs.writer("oak").unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.message().contains("\"blobs\" has a time to live of 3600000 ms"), "{error}");
+    }
+    space.set_ttl(None).unwrap();
+    write(&blobs, &mut Random::new(1), b"oak", b"Quercus").unwrap();
+    let error = space.set_ttl(hour).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.message().contains("\"blobs\" has blobs"), "{error}");
+    assert_eq!(space.ttl(), None);
+    space.set_ttl(None).unwrap();
+}
+
 /// Each pair of a blob is removed or changed: what is read then is an error, and no other value.
 #[test]
 fn damaged_blobs_are_reported() {
