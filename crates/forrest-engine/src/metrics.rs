@@ -72,7 +72,7 @@ pub struct Waits {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// Keys set or removed, and ranges deleted.
+    /// Keys set or removed, and ranges deleted. Pairs of an ingest count when it is done.
     pub changes: u64,
     /// Bytes of their keys and values.
     pub change_bytes: u64,
@@ -84,11 +84,11 @@ pub struct Metrics {
     pub flushes: Work,
     /// Merges of tables.
     pub merges: Work,
-    /// Ingests. The tables that they write before they are done count as those of the job that is under way.
+    /// Ingests. What they write before they are done counts for the job that is under way.
     pub ingests: Work,
     /// Verifications.
     pub verifications: Work,
-    /// Bytes that were written to tables while none of these jobs was under way, by ingests.
+    /// Bytes that were written to tables and logs of values while none of these jobs was under way, by ingests.
     pub other_table_bytes: u64,
     /// Changes that waited a little, so that they arrive about as fast as tables are written.
     pub paced: Waits,
@@ -151,7 +151,7 @@ impl Metrics {
         }
     }
 
-    /// Bytes written to tables.
+    /// Bytes written to tables, and by ingests to logs of values.
     pub fn table_bytes(&self) -> u64 {
         Job::ALL.iter().map(|&job| self.job(job).bytes).sum::<u64>() + self.other_table_bytes
     }
@@ -356,7 +356,12 @@ impl Metrics {
         let jobs = |value: fn(Work) -> f64| Job::ALL.map(|job| (job.as_str(), value(self.job(job))));
         labelled("forrest_jobs_total", "Jobs that were done.", "job", &jobs(|work| work.count as f64));
         labelled("forrest_jobs_failed_total", "Jobs that failed.", "job", &jobs(|work| work.failed as f64));
-        labelled("forrest_job_bytes_total", "Bytes written by jobs.", "job", &jobs(|work| work.bytes as f64));
+        let bytes = Job::ALL.map(|job| {
+            // An ingest writes most before its job begins.
+            let before = if job == Job::Ingest { self.other_table_bytes } else { 0 };
+            (job.as_str(), (self.job(job).bytes + before) as f64)
+        });
+        labelled("forrest_job_bytes_total", "Bytes written by jobs.", "job", &bytes);
         labelled("forrest_job_seconds_total", "Time of jobs.", "job", &jobs(|work| work.took.as_secs_f64()));
         let waits = [("pace", self.paced), ("memory", self.stalls)];
         let counts = waits.map(|(cause, waits)| (cause, waits.count as f64));
@@ -471,6 +476,7 @@ mod tests {
         (metrics.flushes.count, metrics.flushes.bytes, metrics.flushes.took) =
             (2, 80, Duration::from_millis(1500));
         (metrics.value_passes.count, metrics.value_reads.bytes) = (4, 90);
+        (metrics.ingests.bytes, metrics.other_table_bytes, metrics.change_bytes) = (10, 90, 150);
         assert!((metrics.write_amplification() - 2.0).abs() < 1e-9);
         let text = metrics.prometheus(&Stats::default());
         for line in [
@@ -479,6 +485,7 @@ mod tests {
             "# TYPE forrest_keys gauge",
             "forrest_jobs_total{job=\"flush\"} 2",
             "forrest_jobs_total{job=\"merge\"} 0",
+            "forrest_job_bytes_total{job=\"ingest\"} 100",
             "forrest_job_seconds_total{job=\"flush\"} 1.5",
             "forrest_wait_seconds_total{cause=\"memory\"} 0",
             "# TYPE forrest_value_log_bytes gauge",

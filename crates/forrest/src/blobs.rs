@@ -121,8 +121,8 @@ impl Db {
 fn check_stays(space: &Keyspace) -> Result<()> {
     let Some(ttl) = space.ttl() else { return Ok(()) };
     Err(Error::invalid(format!(
-        "the keyspace \"{}\" has a time to live of {} ms, and blobs do not expire; choose another keyspace for them, or \
-         take the time to live from this one",
+        "the keyspace \"{}\" has a time to live of {} ms, and blobs do not expire; choose another keyspace for \
+         them, or take the time to live from this one",
         space.name(),
         ttl.as_millis()
     )))

@@ -244,6 +244,14 @@ impl Core {
         self.latencies.is_some().then(Instant::now)
     }
 
+    /// Counts changes, and the bytes of their keys and values. The caller holds the order lock.
+    pub(crate) fn count_changes(&self, count: u64, bytes: u64) {
+        // ORDERING: sums that no other data depends on.
+        let add = |to: &AtomicU64, more: u64| to.store(to.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        add(&self.changes, count);
+        add(&self.change_bytes, bytes);
+    }
+
     /// Counts a call that has ended.
     #[cold]
     pub(crate) fn end(&self, call: Call, begin: Instant) {

@@ -14,6 +14,7 @@ use crate::disk::{self, Name, Sealed};
 use crate::gauge::Share;
 use crate::memtable::VALUE_MAX;
 use crate::partition::LOOK;
+use crate::rate::Spend;
 use crate::table::{Builder, Table, TableEntry};
 use crate::value_log::ValueLog;
 use crate::values::Logs;
@@ -39,6 +40,8 @@ pub(crate) struct Ingest {
     /// The files that were begun.
     files: Vec<Name>,
     pairs: u64,
+    /// Bytes of their keys and values.
+    bytes: u64,
     /// The last key.
     last: Vec<u8>,
     /// The merge operator that the keyspace had at the beginning. It checks the values.
@@ -57,6 +60,16 @@ struct Writing {
     share: Share,
 }
 
+/// Counts what is written to tables. It waits for nothing: the program that ingests decides how fast it goes.
+struct Counts(Handle);
+
+impl Spend for Counts {
+    fn spend(&self, bytes: usize) -> Result<()> {
+        self.0.tasks.count(bytes);
+        Ok(())
+    }
+}
+
 impl Ingest {
     /// Begins an ingest into a keyspace.
     pub(crate) fn begin(store: &Handle, space: &Arc<Space>) -> Result<Ingest> {
@@ -71,6 +84,7 @@ impl Ingest {
             next_logs: 0..0,
             files: Vec::new(),
             pairs: 0,
+            bytes: 0,
             last: Vec::new(),
             operator: space.operator().cloned(),
             has_failed: false,
@@ -140,10 +154,10 @@ impl Ingest {
                 }
                 let number = self.next_logs.next().expect("some were taken");
                 self.files.push(Name::log(number));
-                self.values.insert(ValueLog::begin(&store.shared.disk, number)?)
+                self.values.insert(ValueLog::begin(store, number)?)
             }
         };
-        let pointer = values.add(space, key, value)?;
+        let pointer = values.add(store, space, key, value)?;
         if values.bytes() >= most {
             self.complete_log()?;
         }
@@ -175,7 +189,7 @@ impl Ingest {
         let partitions = version.partitions(self.space.id);
         let next = partitions.partition_point(|partition| *partition.low <= *key);
         Ok(Writing {
-            builder: builder.tagged(store.builder.tags).packed(compression)?,
+            builder: builder.at_rate(Counts(store.clone())).tagged(store.builder.tags).packed(compression)?,
             large: if is_plain { store.large_values } else { usize::MAX },
             end: partitions.get(next).map(|next| next.low.clone()),
             share: store.shared.cache.indexes().take(0),
@@ -224,6 +238,7 @@ impl forrest_engine::Ingest for Ingest {
         let written = self.write(key, value);
         self.note(written)?;
         self.pairs += 1;
+        self.bytes += (key.len() + value.len()) as u64;
         self.last.clear();
         self.last.extend_from_slice(key);
         Ok(())
@@ -234,8 +249,13 @@ impl forrest_engine::Ingest for Ingest {
         let completed = self.complete().and_then(|()| self.complete_log());
         self.note(completed)?;
         let mut is_named = false;
-        let ingested =
-            Ingested { tables: &self.tables, logs: self.logs.clone(), operator: self.operator.as_ref() };
+        let ingested = Ingested {
+            tables: &self.tables,
+            logs: self.logs.clone(),
+            operator: self.operator.as_ref(),
+            pairs: self.pairs,
+            bytes: self.bytes,
+        };
         let added = self.store.add_tables(&self.space, ingested, &mut is_named);
         if is_named {
             self.forget();

@@ -17,12 +17,18 @@ const BURST: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// What is asked before bytes are written to a table or a REMIX.
-pub(crate) trait Spend: Sync {
+pub(crate) trait Spend: Send + Sync {
     /// Waits until this many bytes may be written.
     ///
     /// # Errors
     /// `Busy` if they are not needed any more.
     fn spend(&self, bytes: usize) -> Result<()>;
+}
+
+impl<S: Spend> Spend for &S {
+    fn spend(&self, bytes: usize) -> Result<()> {
+        (**self).spend(bytes)
+    }
 }
 
 /// Nothing is limited.

@@ -80,12 +80,12 @@ impl ValueLog {
     ///
     /// # Errors
     /// `Io`, `OutOfSpace`. The file may be there.
-    pub(crate) fn begin(disk: &Arc<Sealed>, number: u64) -> Result<ValueLog> {
-        let name = Name::log(number);
+    pub(crate) fn begin(store: &Core, number: u64) -> Result<ValueLog> {
+        let (disk, name) = (&store.shared.disk, Name::log(number));
         let file = disk::create(&**disk, name)?;
         let mut log = ValueLog { disk: disk.clone(), name, file, record: Vec::new(), offset: 0 };
         log.record.extend_from_slice(&wal::header_of_values(name));
-        log.write(false)?;
+        log.write(store, false)?;
         debug_assert_eq!(log.offset, HEADER as u64);
         Ok(log)
     }
@@ -94,9 +94,15 @@ impl ValueLog {
     ///
     /// # Errors
     /// `Io`, `OutOfSpace`. The log is of no use then.
-    pub(crate) fn add(&mut self, space: u32, key: &[u8], value: Wrapped<'_>) -> Result<Pointer> {
+    pub(crate) fn add(
+        &mut self,
+        store: &Core,
+        space: u32,
+        key: &[u8],
+        value: Wrapped<'_>,
+    ) -> Result<Pointer> {
         if self.record.len() >= RECORD {
-            self.end_record(false)?;
+            self.end_record(store, false)?;
         }
         if self.record.is_empty() {
             // Nothing is synced before all is.
@@ -118,13 +124,14 @@ impl ValueLog {
         self.offset + self.record.len() as u64
     }
 
-    fn end_record(&mut self, sync: bool) -> Result<()> {
+    fn end_record(&mut self, store: &Core, sync: bool) -> Result<()> {
         record::finish(&mut self.record, self.name, self.offset, self.disk.cipher(&self.file));
-        self.write(sync)
+        self.write(store, sync)
     }
 
-    fn write(&mut self, sync: bool) -> Result<()> {
+    fn write(&mut self, store: &Core, sync: bool) -> Result<()> {
         let bytes = std::mem::take(&mut self.record);
+        store.tasks.count(bytes.len());
         let mut write = Write { offset: self.offset, bytes, done: 0, sync };
         disk::write_all(&*self.disk, &self.file, self.name, &mut write)?;
         self.offset += write.bytes.len() as u64;
@@ -140,7 +147,7 @@ impl ValueLog {
     /// `Io`, `OutOfSpace`.
     pub(crate) fn finish(mut self, store: &Core) -> Result<Arc<Kept>> {
         // DURABILITY: no manifest names a log of which values may be lost.
-        self.end_record(true)?;
+        self.end_record(store, true)?;
         let log = store.shared.values.open(self.name.number, self.offset)?;
         log.file()?;
         Ok(log)

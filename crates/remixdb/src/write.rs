@@ -40,7 +40,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -741,11 +741,7 @@ impl Core {
         room?;
         let count = decided.len() as u64;
         if !are_moved {
-            // ORDERING: sums that no other data depends on. The caller holds the order lock.
-            let add =
-                |to: &AtomicU64, more: u64| to.store(to.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-            add(&self.changes, count);
-            add(&self.change_bytes, given as u64);
+            self.count_changes(count, given as u64);
         }
         let (least, joined) = (self.large_values, in_log.0.len());
         self.log().queue_placed(count, |out, log, offset| {

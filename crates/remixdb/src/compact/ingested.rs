@@ -42,6 +42,9 @@ pub(crate) struct Ingested<'i> {
     pub(crate) logs: Logs,
     /// The merge operator by which the values were checked.
     pub(crate) operator: Option<&'i SharedOperator>,
+    /// How many pairs there are, and the bytes of their keys and values.
+    pub(crate) pairs: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Core {
@@ -56,7 +59,7 @@ impl Core {
     pub(crate) fn add_tables(
         &self,
         space: &Space,
-        Ingested { tables, logs, operator }: Ingested<'_>,
+        Ingested { tables, logs, operator, pairs, bytes }: Ingested<'_>,
         is_named: &mut bool,
     ) -> Result<()> {
         let (Some(first), Some(last)) = (tables.first(), tables.last()) else {
@@ -129,6 +132,9 @@ impl Core {
                 };
                 self.readers.apply(order.sequence);
                 self.readers.show(order.sequence);
+            }
+            if done.is_ok() {
+                self.count_changes(pairs, bytes);
             }
             let last = order.sequence;
             drop(order);

@@ -50,7 +50,7 @@ struct Paged<'r, D: Deref<Target = Sealed>> {
     file: SealedFile,
     name: Name,
     /// Asked before each write.
-    rate: &'r dyn Spend,
+    rate: Box<dyn Spend + 'r>,
     /// Sealed pages and the beginning of the next one.
     write: Write,
     /// Number of sealed pages.
@@ -230,7 +230,7 @@ impl<'r, D: Deref<Target = Sealed>> Builder<'r, D> {
                 disk,
                 file,
                 name,
-                rate: &Free,
+                rate: Box::new(Free),
                 write,
                 pages: 0,
                 in_page: 0,
@@ -259,8 +259,8 @@ impl<'r, D: Deref<Target = Sealed>> Builder<'r, D> {
     }
 
     /// Asks `rate` before each write.
-    pub(crate) fn at_rate(mut self, rate: &'r dyn Spend) -> Self {
-        self.out.rate = rate;
+    pub(crate) fn at_rate(mut self, rate: impl Spend + 'r) -> Self {
+        self.out.rate = Box::new(rate);
         self
     }
 

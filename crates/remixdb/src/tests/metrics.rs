@@ -1,15 +1,16 @@
 //! What a store counts and reports: compared with the files on the simulated disk, and with what was done to it.
 
-use super::world::options;
+use super::world::{options, with_large};
 use crate::core::Handle;
 use crate::disk::simulated::{Failure, Fault, Simulated, Times};
 use crate::disk::{Kind, Name, Sealed};
+use crate::ingest::Ingest;
 use crate::store::Store;
 use forrest_base::lock;
 use forrest_base::random::Random;
 use forrest_engine::{
-    Call, Cursor as _, Durability, ErrorKind, Event, Goto, Job, Keyspace as _, Listener, Op, Options,
-    Store as _, View as _, Written,
+    Call, Cursor as _, Durability, ErrorKind, Event, Goto, Ingest as _, Job, Keyspace as _, Listener, Op,
+    Options, Store as _, View as _, Written,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -84,6 +85,34 @@ fn what_was_done_is_counted() {
     let written = metrics.log_writes.bytes + metrics.table_bytes();
     assert!((metrics.write_amplification() - written as f64 / metrics.change_bytes as f64).abs() < 1e-9);
     assert!(metrics.cache_hit_ratio() <= 1.0 && metrics.stalls.count == 0);
+}
+
+/// Cause: an ingest writes its tables and logs of values beside all jobs, and nobody counted them.
+#[test]
+fn what_an_ingest_writes_is_counted() {
+    let disk = Simulated::new();
+    let options = Options { memtable_bytes: 1 << 20, ..with_large(|| options(Durability::Buffered)) };
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let mut ingest = Box::new(Ingest::begin(&store, &space).expect("it begins"));
+    let (mut pairs, mut bytes) = (0, 0);
+    for number in 0..600_u32 {
+        let value = vec![7; if number % 2 == 0 { 40 } else { 4000 }];
+        ingest.put(&number.to_be_bytes(), &value).expect("it works");
+        (pairs, bytes) = (pairs + 1, bytes + 4 + value.len() as u64);
+    }
+    let metrics = store.metrics().expect("it counts");
+    assert!(metrics.other_table_bytes > bytes / 2, "some are complete: {metrics:?}");
+    assert_eq!((metrics.changes, metrics.change_bytes), (0, 0), "nobody sees them");
+    ingest.finish().expect("it works");
+    let logs: u64 = store.version().logs.values().map(|log| log.bytes).sum();
+    let mut tables = BTreeMap::new();
+    add_tables(&mut tables, &disk);
+    let metrics = store.metrics().expect("it counts");
+    assert!(logs > bytes / 2 && !tables.is_empty());
+    assert_eq!(metrics.ingests.bytes + metrics.other_table_bytes, logs + tables.values().sum::<u64>());
+    assert_eq!((metrics.changes, metrics.change_bytes, metrics.ingests.count), (pairs, bytes, 1));
+    assert!((1.0..1.5).contains(&metrics.write_amplification()), "{metrics:?}");
 }
 
 #[test]
