@@ -107,7 +107,7 @@ impl Ingest {
         done
     }
 
-    fn write(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    fn write(&mut self, key: &[u8], wrapped: Wrapped<'_>) -> Result<()> {
         let most = self.store.limits.table_bytes();
         let is_whole = |writing: &Writing| {
             writing.builder.bytes() >= most || writing.end.as_deref().is_some_and(|end| key >= end)
@@ -125,19 +125,13 @@ impl Ingest {
         if self.pairs.is_multiple_of(u64::from(LOOK)) {
             writing.share.set(writing.builder.memory_bytes());
         }
-        let expires_in = |ttl_ms| Expires::In(ttl_ms).at_ms(|| self.store.newest().now_ms());
-        let expires_ms = self.space.ttl_ms().map(expires_in);
-        if expires_ms.is_some() && value.len() > VALUE_MAX - HEADER_MOST {
-            return Err(Error::limit("value", "bytes", value.len(), VALUE_MAX - HEADER_MOST));
-        }
-        let wrapped = Wrapped { expires_ms, content: value };
-        if value.len() >= writing.large {
-            let pointer = self.write_value(key, wrapped)?.encode(expires_ms);
+        if wrapped.content.len() >= writing.large {
+            let pointer = self.write_value(key, wrapped)?.encode(wrapped.expires_ms);
             let writing = self.writing.as_mut().expect("it was begun");
             return writing.builder.add(key, TableEntry::Wrapped(&pointer));
         }
-        match expires_ms {
-            None => writing.builder.add(key, TableEntry::Value(value)),
+        match wrapped.expires_ms {
+            None => writing.builder.add(key, TableEntry::Value(wrapped.content)),
             Some(_) => writing.builder.add(key, TableEntry::Wrapped(&wrapped.encode())),
         }
     }
@@ -235,7 +229,12 @@ impl forrest_engine::Ingest for Ingest {
         if self.pairs > 0 && *key <= *self.last {
             return Err(forrest_engine::ingest::out_of_order(&self.last, key));
         }
-        let written = self.write(key, value);
+        let expires_in = |ttl_ms| Expires::In(ttl_ms).at_ms(|| self.store.newest().now_ms());
+        let expires_ms = self.space.ttl_ms().map(expires_in);
+        if expires_ms.is_some() && value.len() > VALUE_MAX - HEADER_MOST {
+            return Err(Error::limit("value", "bytes", value.len(), VALUE_MAX - HEADER_MOST));
+        }
+        let written = self.write(key, Wrapped { expires_ms, content: value });
         self.note(written)?;
         self.pairs += 1;
         self.bytes += (key.len() + value.len()) as u64;
