@@ -9,7 +9,6 @@ use forrest_rust::{Cached, View};
 use std::ffi::c_void;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
-use std::time::UNIX_EPOCH;
 
 /// Reads the value of a key and holds it. `forrest_value_data` returns its bytes; release it with
 /// `forrest_value_release`. A long value of a store in memory is shared with the store, not copied.
@@ -232,14 +231,9 @@ pub unsafe extern "C" fn forrest_expires(
         // section demands.
         let (key, mut place) =
             unsafe { (self::key(key, key_bytes)?, Place::of("expires_ms", expires_ms, 0)?) };
-        let db = Db::of(db)?;
-        let view = db.view();
-        let expires = view.expires(key)?;
-        if expires.is_none() && !view.contains(key)? {
-            return Ok(FORREST_NOT_FOUND);
-        }
-        let since = expires.and_then(|expires| expires.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-        place.put(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+        // By one read: another thread may set the key between two.
+        let Some(expires) = Db::of(db)?.view().expires_ms(key)? else { return Ok(FORREST_NOT_FOUND) };
+        place.put(expires.unwrap_or_default());
         Ok(FORREST_OK)
     })
 }

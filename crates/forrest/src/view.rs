@@ -182,10 +182,26 @@ impl View {
     /// # Errors
     /// As [`get`](View::get).
     pub fn expires(&self, key: impl AsRef<[u8]>) -> Result<Option<SystemTime>> {
+        let expires_ms = self.expires_ms(key)?.flatten();
+        Ok(expires_ms.and_then(|ms| UNIX_EPOCH.checked_add(Duration::from_millis(ms))))
+    }
+
+    /// The same in milliseconds since 1970, by one read: `None` if the key is not there, and `Some(None)` if its value
+    /// does not expire.
+    ///
+    /// # Errors
+    /// As [`get`](View::get).
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("oak", "Quercus")?;
+    /// assert_eq!((db.expires_ms("oak")?, db.expires_ms("elm")?), (Some(None), None));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn expires_ms(&self, key: impl AsRef<[u8]>) -> Result<Option<Option<u64>>> {
         let key = key.as_ref();
         check_key(key)?;
-        let expires_ms = self.0.expires_ms(key)?.flatten();
-        Ok(expires_ms.and_then(|ms| UNIX_EPOCH.checked_add(Duration::from_millis(ms))))
+        self.0.expires_ms(key)
     }
 
     /// Iterates over the pairs of a range in the order of their keys, from either end. [`Range`] documents

@@ -3,6 +3,7 @@
 
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
+#include <pthread.h>
 #include <unistd.h>
 
 /* The capabilities of this home. */
@@ -629,6 +630,34 @@ static void keyspaces(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_drop_keyspace(db, "people"));
 }
 
+/* Sets a key for an hour, and removes it, again and again. */
+static void *set_and_remove(void *db) {
+    for (int at = 0; at < 5000; at++) {
+        CHECK(forrest_set_with_ttl(db, T("brief"), T("value"), 3600000) == FORREST_OK);
+        CHECK(forrest_delete(db, T("brief")) == FORREST_OK);
+    }
+    return NULL;
+}
+
+/* The key is not there, or its value expires: it never stays. */
+static void expiring(forrest_db *db) {
+    if (!(can & FORREST_CAN_TTL))
+        return;
+    uint64_t expires_ms = 1;
+    ANSWERS(FORREST_NOT_FOUND, forrest_expires(db, T("brief"), &expires_ms));
+    ANSWERS(FORREST_OK, forrest_set(db, T("long"), T("value")));
+    ANSWERS(FORREST_OK, forrest_expires(db, T("long"), &expires_ms));
+    CHECK(expires_ms == 0);
+    ANSWERS(FORREST_OK, forrest_delete(db, T("long")));
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, set_and_remove, db) == 0);
+    for (int at = 0; at < 5000; at++) {
+        int32_t code = forrest_expires(db, T("brief"), &expires_ms);
+        CHECK(code == FORREST_NOT_FOUND || (code == FORREST_OK && expires_ms > 0));
+    }
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
 static void snapshots(forrest_db *db) {
     forrest_db *snapshot = JUNK, *people, *past;
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_snapshot(NULL, &snapshot));
@@ -1183,6 +1212,7 @@ int main(int argc, char **argv) {
     batches_of_all_kinds(db);
     skipping_and_parking(db);
     keyspaces(db);
+    expiring(db);
     snapshots(db);
     the_store_as_a_whole(db);
     listening();
