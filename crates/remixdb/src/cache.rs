@@ -9,6 +9,8 @@
 //! - The limit holds exactly for frames. A page that a reader holds keeps its frame. If there is no free
 //!   frame, because all inspected ones are held or the limit is below one page, the page is read to the heap
 //!   and not kept.
+//! - If the system has no memory for a frame, pages take turns in those that have some. After a few seconds the cache
+//!   may grow again ([`Cache::grow_again`]).
 //! - The limit may change ([`Cache::set_bytes`]). Frames have numbers up to the number of seats. If that falls, frames
 //!   beyond lose their pages, and their memory goes back to the system when nobody reads them.
 //! - A page is new or proven. New pages are evicted in the order in which they came, however often they were requested:
@@ -37,6 +39,7 @@ use forrest_machine::frames::{Claimed, FRAME_BYTES, FRAMES_MAX, Frames, Pinned, 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 /// Maximum number of requested pages that the hand of the clock passes for one new page. So a miss never
 /// waits for a walk over the whole cache. If more than that in a row were requested, one of them is evicted.
@@ -55,6 +58,8 @@ const REMEMBERED_SHARE: usize = 8;
 const AGED_EVERY: u32 = 8;
 /// Number of pages that a closing file frees before it lets other threads take the lock.
 const FORGOTTEN_MAX: usize = 512;
+/// After memory was refused for a frame, the cache grows again after this time.
+const GROW_AGAIN: Duration = Duration::from_secs(5);
 
 const _: () = assert!(FRAME_BYTES == page::BYTES);
 
@@ -117,6 +122,10 @@ struct Clock {
     seats: Vec<Option<Seat>>,
     /// Maximum number of seats.
     seats_max: usize,
+    /// The same if memory is not refused.
+    seats_asked: usize,
+    /// When memory was refused, if it was since then.
+    refused: Option<Instant>,
     /// Number of taken seats.
     kept: usize,
     /// Number of those with new pages.
@@ -140,6 +149,8 @@ impl Clock {
         Clock {
             seats,
             seats_max,
+            seats_asked: seats_max,
+            refused: None,
             kept: 0,
             kept_new: 0,
             evicted: 0,
@@ -148,6 +159,17 @@ impl Clock {
             hand: 0,
             has_spare: false,
         }
+    }
+
+    /// Sets the number of seats.
+    fn ask(&mut self, seats: usize) {
+        (self.seats_max, self.seats_asked, self.refused) = (seats, seats, None);
+    }
+
+    /// Memory was refused: from now on, pages take turns in the frames that have some.
+    fn refuse(&mut self, now: Instant) {
+        self.seats_max = self.seats_max.min(self.seats.len());
+        self.refused = Some(now);
     }
 
     /// A frame for a new page.
@@ -393,12 +415,29 @@ impl Cache {
             return Err(Error::new(ErrorKind::Limit, what));
         }
         let resizing = lock(&self.resizing);
-        lock(&self.clock).seats_max = count;
+        lock(&self.clock).ask(count);
         // Dropped without the lock, some at a time, so that nobody waits for long.
         while !{ lock(&self.clock).shrink() }.is_empty() {}
         drop(resizing);
         self.release();
         Ok(())
+    }
+
+    /// Lets the cache grow again if memory was refused a while ago.
+    pub(crate) fn grow_again(&self, now: Instant) {
+        let is_due = |clock: &Clock| {
+            clock.refused.is_some_and(|then| now.saturating_duration_since(then) >= GROW_AGAIN)
+        };
+        if !is_due(&lock(&self.clock)) {
+            return;
+        }
+        // See `release`.
+        let _resizing = lock(&self.resizing);
+        let mut clock = lock(&self.clock);
+        if is_due(&clock) {
+            let seats = clock.seats_asked;
+            clock.ask(seats);
+        }
     }
 
     /// Gives back memory that readers of pages have kept so far.
@@ -477,8 +516,7 @@ impl Cache {
             // A reader holds it since the cache was larger, or its memory is being released. The hand finds it later.
             Err(Refused::InUse) => None,
             Err(Refused::NoMemory) => {
-                // From now on, pages take turns in the frames that have memory.
-                clock.seats_max = clock.seats_max.min(clock.seats.len());
+                clock.refuse(Instant::now());
                 None
             }
         }

@@ -370,8 +370,9 @@ impl Core {
         (current, self.shared.memory.memtable_bytes().saturating_sub(current))
     }
 
-    /// Gives the cache the memory that the rest of the store leaves.
+    /// Gives the cache the memory that the rest of the store leaves, and has it grow again where memory was refused.
     pub(crate) fn balance(&self) {
+        self.shared.cache.grow_again(Instant::now());
         if !self.shared.memory.is_limited() {
             return;
         }

@@ -47,6 +47,29 @@ fn pages_of_remixes_are_counted_apart() {
     assert_eq!((stats.remix_hits, stats.remix_misses), (1, 1));
 }
 
+/// Cause: the size at which memory was refused once was the limit until somebody set another one.
+#[test]
+fn the_cache_grows_again_after_memory_was_refused() {
+    let cache = cache(8);
+    let pages = Pages::new(&cache, Of::Table, 20);
+    let kept_of = |count| {
+        (0..count).for_each(|page| drop(pages.get(page, fill(1)).unwrap()));
+        cache.stats().pages
+    };
+    assert_eq!(kept_of(4), 4);
+    let then = Instant::now();
+    lock(&cache.clock).refuse(then);
+    cache.grow_again(then + GROW_AGAIN - Duration::from_millis(1));
+    assert_eq!(kept_of(20), 4);
+    cache.grow_again(then + GROW_AGAIN);
+    assert_eq!(kept_of(20), 8);
+    // Another limit counts at once.
+    lock(&cache.clock).refuse(then);
+    cache.set_bytes(6 * PAGE_COST + 1).unwrap();
+    cache.grow_again(then + GROW_AGAIN);
+    assert_eq!(kept_of(20), 6);
+}
+
 #[test]
 fn the_bound_is_changed_while_pages_are_read() {
     let cache = Arc::new(Cache::new(8 << 20, PageSize::Plain, Numa::default()));
