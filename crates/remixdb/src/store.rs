@@ -34,6 +34,8 @@ const REST: Duration = Duration::from_secs(2);
 const MERGE_AGAIN: Duration = Duration::from_secs(30);
 /// Time after which tables for which there was no room are tried again.
 const RETRY: Duration = Duration::from_secs(1);
+/// Maximum number of steps that the background thread takes before it looks after other work.
+const STEPS_MOST: usize = 16;
 
 /// An open store. Cloning makes another handle. Dropping the last one closes the store.
 #[derive(Clone)]
@@ -374,9 +376,10 @@ impl Core {
         *before = now;
     }
 
-    /// Makes tables of the waiting memtables, until there are none or the store is closed.
-    fn work_off(&self) {
-        while !self.work.is_closing() && matches!(self.step(), Ok(true)) {}
+    /// Makes tables of the waiting memtables, and gives back the space of logs, in at most [`STEPS_MOST`] steps and not
+    /// after the store is closed. True if there may be more to do.
+    pub(crate) fn work_off(&self) -> bool {
+        (0..STEPS_MOST).all(|_| !self.work.is_closing() && matches!(self.step(), Ok(true)))
     }
 
     /// Does the background work until the store is closed.
@@ -410,8 +413,21 @@ impl Core {
                         is_joined = true;
                         let _ = self.join_logs();
                     }
-                    self.work_off();
+                    let has_more = self.work_off();
                     tried = Instant::now();
+                    if has_more {
+                        // Fast writers may keep this up. The rest comes after what does not wait for them.
+                        self.work.call();
+                        let _ = self.write_queue();
+                        if waited.elapsed() >= RETRY {
+                            waited = Instant::now();
+                            self.balance();
+                            let _ = self.compact_expired();
+                            if self.version().immutable.is_empty() {
+                                let _ = self.compact_worn();
+                            }
+                        }
+                    }
                 }
                 work::Call::Nothing => {
                     let _ = self.write_queue();
@@ -429,7 +445,9 @@ impl Core {
                             let _ = self.flush_early(worth);
                         }
                         if is_full {
-                            self.work_off();
+                            if self.work_off() {
+                                self.work.call();
+                            }
                             tried = Instant::now();
                         }
                     }

@@ -312,6 +312,25 @@ pub(super) fn space_is_bounded_without_rest() {
     }
 }
 
+/// Cause: while logs could be gone through, the background thread did nothing else, and reported no events.
+#[test]
+fn work_without_an_end_leaves_time_for_other_work() {
+    let store = Handle::open_unattended(Sealed::plain(Simulated::new()), &sizes(64 << 10)).expect("it opens");
+    // The logs of the first values have nothing that counts.
+    for number in 0..400_u32 {
+        set(&store, number % 200, &value(number.into(), 1_000));
+        if number % 40 == 39 {
+            store.flush_all().expect("it works");
+        }
+    }
+    let mut turns = 0;
+    while store.work_off() {
+        turns += 1;
+    }
+    assert!(turns > 2, "{turns}");
+    assert!(!store.step().expect("it works"), "all is done");
+}
+
 #[test]
 fn what_logs_take_has_a_bound_without_rest() {
     space_is_bounded_without_rest();
