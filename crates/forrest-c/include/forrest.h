@@ -150,6 +150,28 @@
 #define FORREST_FILTER_REPLACE 2
 
 /**
+ * A merge operator makes the value that a key has after an operand. `old` is the value before, and null if there is
+ * none. There is always a result: bytes with which the operator could not work were refused before.
+ */
+#define FORREST_MERGE_APPLY 0
+
+/**
+ * It makes one operand that does what `old` and then `operand` do to any value. False if there is none; then the
+ * operands are applied one after the other.
+ */
+#define FORREST_MERGE_COMBINE 1
+
+/**
+ * It checks an operand before it is stored. False refuses it, with `FORREST_INVALID_ARGUMENT`.
+ */
+#define FORREST_MERGE_CHECK_OPERAND 2
+
+/**
+ * It checks `operand`, a value that is set in the keyspace, before it is stored. False refuses it.
+ */
+#define FORREST_MERGE_CHECK_VALUE 3
+
+/**
  * A job has begun.
  */
 #define FORREST_EVENT_BEGAN 0
@@ -667,6 +689,57 @@ typedef struct {
 typedef int32_t (*forrest_compaction_filter)(void *context, forrest_filtered *given);
 
 /**
+ * What a merge operator is given. The pointers are valid until it returns.
+ */
+typedef struct {
+  /**
+   * What to do: one of `FORREST_MERGE_APPLY` to `FORREST_MERGE_CHECK_VALUE`. Return false for other numbers, which
+   * later versions may have.
+   */
+  int32_t call;
+  /**
+   * The key; null for a check.
+   */
+  const void *key;
+  /**
+   * The length of `key`.
+   */
+  size_t key_bytes;
+  /**
+   * The value, or the first of two operands; null if there is none.
+   */
+  const void *old;
+  /**
+   * The length of `old`.
+   */
+  size_t old_bytes;
+  /**
+   * The operand, or the value that is checked.
+   */
+  const void *operand;
+  /**
+   * The length of `operand`.
+   */
+  size_t operand_bytes;
+  /**
+   * To be set before the operator returns true for `FORREST_MERGE_APPLY` and `FORREST_MERGE_COMBINE`. The bytes must
+   * stay as they are until this thread calls the operator again or ends.
+   */
+  const void *result;
+  /**
+   * The length of `result`.
+   */
+  size_t result_bytes;
+} forrest_merging;
+
+/**
+ * A merge operator. It returns true if it has done what `given->call` says; checks have no result. It must be a
+ * function of what it is given alone: it is called for the same operands again, at any later time. Several threads
+ * call it at once. It must not call this library, and must return normally, not by an exception or `longjmp`.
+ */
+typedef bool (*forrest_merge_function)(void *context, forrest_merging *given);
+
+/**
  * What has happened in a store on disk. Later versions of the library may add fields at the end.
  */
 typedef struct {
@@ -1060,6 +1133,25 @@ int32_t forrest_options_set_log_directory(forrest_options *options,
 int32_t forrest_options_set_compaction_filter(forrest_options *options,
                                               forrest_compaction_filter filter,
                                               void *context);
+
+/**
+ * Registers a merge operator for keyspaces that have chosen it by its name, or are going to
+ * (`forrest_set_merge_operator`), in memory and on disk. `sum`, `max`, `min`, `append` and `union` are always
+ * registered. A store that has a keyspace with an operator opens only where that is registered, and not if two
+ * operators have one name. The store remembers the name, not the function: one whose results change needs a new name.
+ *
+ * `FORREST_INVALID_ARGUMENT` if `function` is null; nothing is changed then. The name has 1 to 255 bytes of
+ * UTF-8; opening a store checks it.
+ *
+ * # Safety
+ * - `name` is null or ends with a zero byte.
+ * - `function` is null or meets the requirements of `forrest_merge_function`, also with `context` in other
+ *   threads, until all stores that were opened with these options are closed.
+ */
+int32_t forrest_options_add_merge_operator(forrest_options *options,
+                                           const char *name,
+                                           forrest_merge_function function,
+                                           void *context);
 
 /**
  * Sets a function to which a store on disk reports flushes, merges, stalls and failures, in their order. Null ends
@@ -1673,6 +1765,19 @@ int32_t forrest_batch_delete_range(forrest_batch *batch,
 int32_t forrest_batch_add(forrest_batch *batch, const void *key, size_t key_bytes, int64_t delta);
 
 /**
+ * Adds a change that gives an operand to the merge operator of the keyspace, like `forrest_merge`. If the operator
+ * refuses it, or there is none, the whole batch fails. `FORREST_LIMIT` if one of them is too long for any store.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes, and `operand` is null or has `operand_bytes`.
+ */
+int32_t forrest_batch_merge(forrest_batch *batch,
+                            const void *key,
+                            size_t key_bytes,
+                            const void *operand,
+                            size_t operand_bytes);
+
+/**
  * Adds a change that replaces a value if it is the expected one, like `forrest_compare_and_swap`. On a
  * mismatch nothing of the batch is applied: `forrest_write` fails with `FORREST_CONDITION_FAILED`, and
  * `forrest_try_write` returns `FORREST_MISMATCH`. If `expected` and `desired` are equal, it is a condition
@@ -1972,6 +2077,22 @@ int32_t forrest_transaction_add(forrest_transaction *transaction,
                                 const void *key,
                                 size_t key_bytes,
                                 int64_t delta);
+
+/**
+ * Gives an operand to the merge operator of the keyspace, like `forrest_merge`. It is no read: transactions that only
+ * merge into one key are in no conflict. The operands of a key are combined where the operator can do that.
+ *
+ * `FORREST_INVALID_ARGUMENT` if the keyspace has no operator, or if it refuses the operand; otherwise as
+ * `forrest_transaction_set`.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes, and `operand` is null or has `operand_bytes`.
+ */
+int32_t forrest_transaction_merge(forrest_transaction *transaction,
+                                  const void *key,
+                                  size_t key_bytes,
+                                  const void *operand,
+                                  size_t operand_bytes);
 
 /**
  * Applies all changes of a transaction at one instant, if everything that it read is still so at that instant.

@@ -190,12 +190,17 @@ public:
         detail::check(forrest_options_set_compaction_filter(handle(), filter, context));
         return *this;
     }
-    /** Sets the directory for the log of a store on disk. */
+    /** Registers a merge operator. See forrest_options_add_merge_operator. */
+    Options &merge_operator(const std::string &name, forrest_merge_function function, void *context) {
+        detail::check(forrest_options_add_merge_operator(handle(), name.c_str(), function, context));
+        return *this;
+    }
     /** Writes the figures of a store on disk to a file each second. */
     Options &metrics_file(const std::string &path) {
         detail::check(forrest_options_set_metrics_file(handle(), path.c_str()));
         return *this;
     }
+    /** Sets the directory for the log of a store on disk. */
     Options &log_directory(const std::string &path) {
         detail::check(forrest_options_set_log_directory(handle(), path.c_str()));
         return *this;
@@ -610,6 +615,11 @@ public:
         detail::check(forrest_batch_add(handle(), key.data(), key.size(), delta));
         return *this;
     }
+    /** Gives an operand to the merge operator of the keyspace, as Db::merge. */
+    Batch &merge(std::string_view key, std::string_view operand) {
+        detail::check(forrest_batch_merge(handle(), key.data(), key.size(), operand.data(), operand.size()));
+        return *this;
+    }
     /** Replaces a value if it is the expected one; if not, nothing of the batch is applied. Nothing means absence. */
     Batch &compare_and_swap(std::string_view key, std::optional<std::string_view> expected,
                             std::optional<std::string_view> desired) {
@@ -731,6 +741,11 @@ public:
     /** Adds to a counter, as Db::add. It is not a read, and so in no conflict with other additions. */
     void add(std::string_view key, int64_t delta) {
         detail::check(forrest_transaction_add(handle(), key.data(), key.size(), delta));
+    }
+
+    /** Gives an operand to the merge operator of the keyspace, as Db::merge. It is not a read either. */
+    void merge(std::string_view key, std::string_view operand) {
+        detail::check(forrest_transaction_merge(handle(), key.data(), key.size(), operand.data(), operand.size()));
     }
 
     /** Applies the changes; false if a value that was read has changed. Either way the next transaction begins. */

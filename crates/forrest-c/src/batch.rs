@@ -147,6 +147,26 @@ pub unsafe extern "C" fn forrest_batch_add(
     })
 }
 
+/// Adds a change that gives an operand to the merge operator of the keyspace, like `forrest_merge`. If the operator
+/// refuses it, or there is none, the whole batch fails. `FORREST_LIMIT` if one of them is too long for any store.
+///
+/// # Safety
+/// - `key` is null or has `key_bytes` readable bytes, and `operand` is null or has `operand_bytes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_batch_merge(
+    batch: *mut Batch,
+    key: *const c_void,
+    key_bytes: usize,
+    operand: *const c_void,
+    operand_bytes: usize,
+) -> i32 {
+    guard(|| {
+        // SAFETY: each is null or has as many readable bytes, as the Safety section demands.
+        let (key, operand) = unsafe { (self::key(key, key_bytes)?, value(operand, operand_bytes)?) };
+        push(batch, Op::Merge { key, operand })
+    })
+}
+
 /// Adds a change that replaces a value if it is the expected one, like `forrest_compare_and_swap`. On a
 /// mismatch nothing of the batch is applied: `forrest_write` fails with `FORREST_CONDITION_FAILED`, and
 /// `forrest_try_write` returns `FORREST_MISMATCH`. If `expected` and `desired` are equal, it is a condition

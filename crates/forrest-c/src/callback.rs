@@ -1,7 +1,7 @@
-//! Functions of the program that a store on disk calls: compaction filters, and listeners for events.
+//! Functions of the program that a store calls: compaction filters, merge operators, and listeners for events.
 
 use crate::argument::ended;
-use forrest_rust::{Builder, Job, Verdict};
+use forrest_rust::{Builder, Error, Job, MergeOperator, Verdict};
 use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::slice;
@@ -47,7 +47,7 @@ pub type CompactionFilter = Option<unsafe extern "C" fn(context: *mut c_void, gi
 struct Context(*mut c_void);
 
 // SAFETY: nothing here looks into it. That a function may be called with it by any thread is in the Safety sections of
-// `forrest_options_set_compaction_filter` and `forrest_options_set_listener`.
+// `forrest_options_set_compaction_filter`, `forrest_options_add_merge_operator` and `forrest_options_set_listener`.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
@@ -100,6 +100,127 @@ impl Filter {
                 _ => Verdict::Keep,
             }
         })
+    }
+}
+
+/// A merge operator makes the value that a key has after an operand. `old` is the value before, and null if there is
+/// none. There is always a result: bytes with which the operator could not work were refused before.
+pub const FORREST_MERGE_APPLY: i32 = 0;
+/// It makes one operand that does what `old` and then `operand` do to any value. False if there is none; then the
+/// operands are applied one after the other.
+pub const FORREST_MERGE_COMBINE: i32 = 1;
+/// It checks an operand before it is stored. False refuses it, with `FORREST_INVALID_ARGUMENT`.
+pub const FORREST_MERGE_CHECK_OPERAND: i32 = 2;
+/// It checks `operand`, a value that is set in the keyspace, before it is stored. False refuses it.
+pub const FORREST_MERGE_CHECK_VALUE: i32 = 3;
+
+/// What a merge operator is given. The pointers are valid until it returns.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Merging {
+    /// What to do: one of `FORREST_MERGE_APPLY` to `FORREST_MERGE_CHECK_VALUE`. Return false for other numbers, which
+    /// later versions may have.
+    pub call: i32,
+    /// The key; null for a check.
+    pub key: *const c_void,
+    /// The length of `key`.
+    pub key_bytes: usize,
+    /// The value, or the first of two operands; null if there is none.
+    pub old: *const c_void,
+    /// The length of `old`.
+    pub old_bytes: usize,
+    /// The operand, or the value that is checked.
+    pub operand: *const c_void,
+    /// The length of `operand`.
+    pub operand_bytes: usize,
+    /// To be set before the operator returns true for `FORREST_MERGE_APPLY` and `FORREST_MERGE_COMBINE`. The bytes must
+    /// stay as they are until this thread calls the operator again or ends.
+    pub result: *const c_void,
+    /// The length of `result`.
+    pub result_bytes: usize,
+}
+
+/// A merge operator. It returns true if it has done what `given->call` says; checks have no result. It must be a
+/// function of what it is given alone: it is called for the same operands again, at any later time. Several threads
+/// call it at once. It must not call this library, and must return normally, not by an exception or `longjmp`.
+pub type MergeFunction = Option<unsafe extern "C" fn(context: *mut c_void, given: *mut Merging) -> bool>;
+
+/// A merge operator and its context.
+pub(crate) struct Operator {
+    name: String,
+    function: unsafe extern "C" fn(context: *mut c_void, given: *mut Merging) -> bool,
+    context: Context,
+}
+
+impl Operator {
+    pub(crate) fn new(
+        name: &str,
+        function: unsafe extern "C" fn(context: *mut c_void, given: *mut Merging) -> bool,
+        context: *mut c_void,
+    ) -> Operator {
+        Operator { name: name.to_owned(), function, context: Context(context) }
+    }
+
+    /// Calls the function; `None` if it returns false.
+    fn call(&self, call: i32, key: Option<&[u8]>, old: Option<&[u8]>, operand: &[u8]) -> Option<Vec<u8>> {
+        let start = |bytes: &[u8]| bytes.as_ptr().cast();
+        let mut given = Merging {
+            call,
+            key: key.map_or(ptr::null(), start),
+            key_bytes: key.map_or(0, <[u8]>::len),
+            old: old.map_or(ptr::null(), start),
+            old_bytes: old.map_or(0, <[u8]>::len),
+            operand: start(operand),
+            operand_bytes: operand.len(),
+            result: ptr::null(),
+            result_bytes: 0,
+        };
+        // SAFETY: `function` meets its requirements, as the Safety section of the function that took it demands.
+        // `given` and what it points to live until it returns.
+        if !unsafe { (self.function)(self.context.pointer(), &raw mut given) } {
+            return None;
+        }
+        if given.result.is_null() || given.result_bytes == 0 {
+            return Some(Vec::new());
+        }
+        // SAFETY: `result` has as many readable bytes, which stay as they are until the next call, as the requirements
+        // of `forrest_merge_function` demand.
+        Some(unsafe { slice::from_raw_parts(given.result.cast::<u8>(), given.result_bytes) }.to_vec())
+    }
+
+    fn check(&self, call: i32, bytes: &[u8], what: &str) -> Result<(), Error> {
+        match self.call(call, None, None, bytes) {
+            Some(_) => Ok(()),
+            None => Err(Error::invalid(format!(
+                "the merge operator \"{}\" refuses {what} of {} bytes",
+                self.name.escape_debug(),
+                bytes.len()
+            ))),
+        }
+    }
+}
+
+impl MergeOperator for Operator {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn merge(&self, key: &[u8], old: Option<&[u8]>, operand: &[u8]) -> Vec<u8> {
+        // One that has no result, against its requirements, leaves the value as it is.
+        let made = self.call(FORREST_MERGE_APPLY, Some(key), old, operand);
+        made.unwrap_or_else(|| old.unwrap_or_default().to_vec())
+    }
+
+    fn combine(&self, key: &[u8], first: &[u8], then: &[u8]) -> Option<Vec<u8>> {
+        self.call(FORREST_MERGE_COMBINE, Some(key), Some(first), then)
+    }
+
+    fn check_operand(&self, operand: &[u8]) -> Result<(), Error> {
+        self.check(FORREST_MERGE_CHECK_OPERAND, operand, "an operand")
+    }
+
+    fn check_value(&self, value: &[u8]) -> Result<(), Error> {
+        self.check(FORREST_MERGE_CHECK_VALUE, value, "a value")
     }
 }
 

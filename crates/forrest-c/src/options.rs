@@ -1,7 +1,7 @@
 //! Options for opening a store.
 
 use crate::argument::{Place, encryption_key, text};
-use crate::callback::{CompactionFilter, Filter, Listen, Listener};
+use crate::callback::{CompactionFilter, Filter, Listen, Listener, MergeFunction, Operator};
 use crate::code::FORREST_OK;
 use crate::failure::{Failure, guard};
 use crate::handle::{Exclusive, Table};
@@ -197,6 +197,36 @@ pub unsafe extern "C" fn forrest_options_set_compaction_filter(
 ) -> i32 {
     guard(|| {
         OPTIONS.exclusive(options)?.filter = filter.map(|filter| Filter::new(filter, context));
+        Ok(FORREST_OK)
+    })
+}
+
+/// Registers a merge operator for keyspaces that have chosen it by its name, or are going to
+/// (`forrest_set_merge_operator`), in memory and on disk. `sum`, `max`, `min`, `append` and `union` are always
+/// registered. A store that has a keyspace with an operator opens only where that is registered, and not if two
+/// operators have one name. The store remembers the name, not the function: one whose results change needs a new name.
+///
+/// `FORREST_INVALID_ARGUMENT` if `function` is null; nothing is changed then. The name has 1 to 255 bytes of
+/// UTF-8; opening a store checks it.
+///
+/// # Safety
+/// - `name` is null or ends with a zero byte.
+/// - `function` is null or meets the requirements of `forrest_merge_function`, also with `context` in other
+///   threads, until all stores that were opened with these options are closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_options_add_merge_operator(
+    options: *mut Options,
+    name: *const c_char,
+    function: MergeFunction,
+    context: *mut c_void,
+) -> i32 {
+    guard(|| {
+        let mut options = OPTIONS.exclusive(options)?;
+        // SAFETY: `name` is null or ends with a zero byte, as the Safety section demands.
+        let name = unsafe { text("name of the merge operator", name) }?;
+        let function =
+            function.ok_or_else(|| Failure::invalid(format_args!("the merge operator is null")))?;
+        options.builder = options.builder.clone().merge_operator(Operator::new(name, function, context));
         Ok(FORREST_OK)
     })
 }

@@ -396,6 +396,30 @@ pub unsafe extern "C" fn forrest_transaction_add(
     })
 }
 
+/// Gives an operand to the merge operator of the keyspace, like `forrest_merge`. It is no read: transactions that only
+/// merge into one key are in no conflict. The operands of a key are combined where the operator can do that.
+///
+/// `FORREST_INVALID_ARGUMENT` if the keyspace has no operator, or if it refuses the operand; otherwise as
+/// `forrest_transaction_set`.
+///
+/// # Safety
+/// - `key` is null or has `key_bytes` readable bytes, and `operand` is null or has `operand_bytes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_transaction_merge(
+    transaction: *mut Transaction,
+    key: *const c_void,
+    key_bytes: usize,
+    operand: *const c_void,
+    operand_bytes: usize,
+) -> i32 {
+    guard(|| {
+        // SAFETY: each is null or has as many readable bytes, as the Safety section demands.
+        let (key, operand) = unsafe { (self::key(key, key_bytes)?, value(operand, operand_bytes)?) };
+        of(transaction)?.draft().merge(key, operand)?;
+        Ok(FORREST_OK)
+    })
+}
+
 /// Applies all changes of a transaction at one instant, if everything that it read is still so at that instant.
 /// Otherwise returns `FORREST_CONFLICT` and changes nothing. In each case the transaction ends, and the handle begins a
 /// new one on the same keyspace, so it can be run again.

@@ -153,8 +153,8 @@ impl Operators {
         self.by_name.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
             Error::invalid(format!(
-                "the merge operator \"{}\" of keyspace \"{}\" is not registered: pass it to Builder::merge_operator when \
-                 you open the store; registered are {}",
+                "the merge operator \"{}\" of keyspace \"{}\" is not registered: open the store with a program that \
+                 passes it to Builder::merge_operator, in C to forrest_options_add_merge_operator; registered are {}",
                 name.escape_debug(),
                 keyspace.escape_debug(),
                 known.join(", ")

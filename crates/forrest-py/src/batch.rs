@@ -128,6 +128,21 @@ impl Batch {
         })
     }
 
+    /// Adds a change that gives an operand to the merge operator, like merge() of a keyspace. If the operator refuses
+    /// it, the whole batch fails.
+    #[pyo3(signature = (key, operand, *, keyspace=None))]
+    fn merge(
+        &self,
+        py: Python<'_>,
+        key: Bytes<'_>,
+        operand: Bytes<'_>,
+        keyspace: Option<&Keyspace>,
+    ) -> PyResult<()> {
+        self.push(py, keyspace, |batch| {
+            batch.merge(key.get(), operand.get());
+        })
+    }
+
     /// Adds a change that replaces the value of a key if it is the expected one. On a mismatch nothing of the
     /// batch is applied, and write() raises ConditionFailedError.
     #[pyo3(signature = (key, expected, new, *, keyspace=None))]

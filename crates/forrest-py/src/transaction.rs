@@ -310,6 +310,20 @@ impl Transaction {
         self.draft(py, keyspace, |draft| draft.add(key, delta))
     }
 
+    /// Gives an operand to the merge operator, like merge() of a keyspace. This is not a read: transactions that only
+    /// merge into the same key are not in conflict.
+    #[pyo3(signature = (key, operand, *, keyspace=None))]
+    fn merge(
+        &self,
+        py: Python<'_>,
+        key: Bytes<'_>,
+        operand: Bytes<'_>,
+        keyspace: Option<&Keyspace>,
+    ) -> PyResult<()> {
+        let (key, operand) = (key.get(), operand.get());
+        self.draft(py, keyspace, |draft| draft.merge(key, operand))
+    }
+
     /// Applies all changes at one instant, if everything that was read is still so at that instant. Otherwise changes
     /// nothing and raises ConflictError.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {

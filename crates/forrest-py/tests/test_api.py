@@ -841,6 +841,16 @@ def test_a_keyspace_merges_with_its_operator(home: str, tmp_path: Path) -> None:
         tags.merge(b"oak", b"tree")
         tags.merge(b"oak", b",wood")
         assert (db.keyspace("tags").merge_operator, tags[b"oak"]) == ("append", b"tree,wood")
+        with db.batch() as batch:
+            batch.merge(b"oak", b",leaf", keyspace=tags)
+        with tags.batch() as batch:
+            batch.merge(b"elm", b"tree")
+        with pytest.raises(forrest.InvalidArgumentError, match="no merge operator"), db.batch() as batch:
+            batch.merge(b"oak", b"tree")
+        with db.transaction() as transaction:
+            transaction.merge(b"oak", b",root", keyspace=tags)
+            tags.merge(b"oak", b",bark")  # A merge is no read.
+        assert (tags[b"oak"], tags[b"elm"]) == (b"tree,wood,leaf,bark,root", b"tree")
         with pytest.raises(forrest.InvalidArgumentError, match="append"):
             tags.set_merge_operator("sum")
 

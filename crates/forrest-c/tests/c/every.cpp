@@ -99,6 +99,10 @@ class Batch {
         check(forrest_batch_add(get(), key.data(), key.size(), delta));
         return *this;
     }
+    Batch &merge(string_view key, string_view operand) {
+        check(forrest_batch_merge(get(), key.data(), key.size(), operand.data(), operand.size()));
+        return *this;
+    }
     Batch &swap(string_view key, string_view expected, string_view desired) {
         check(forrest_batch_compare_and_swap(get(), key.data(), key.size(), expected.data(), expected.size(),
                                              desired.data(), desired.size()));
@@ -148,6 +152,10 @@ class Transaction {
     }
     Transaction &add(string_view key, int64_t delta) {
         check(forrest_transaction_add(get(), key.data(), key.size(), delta));
+        return *this;
+    }
+    Transaction &merge(string_view key, string_view operand) {
+        check(forrest_transaction_merge(get(), key.data(), key.size(), operand.data(), operand.size()));
         return *this;
     }
     Transaction &on(const forrest_db *db) {
@@ -510,6 +518,12 @@ void all(const char *url) {
     const auto hear = [](void *heard, const forrest_event *event) noexcept {
         static_cast<std::vector<std::string> *>(heard)->emplace_back(event->text);
     };
+    const auto first = [](void *, forrest_merging *given) noexcept {
+        given->result = given->old != nullptr ? given->old : given->operand;
+        given->result_bytes = given->old != nullptr ? given->old_bytes : given->operand_bytes;
+        return given->call <= FORREST_MERGE_CHECK_VALUE;
+    };
+    check(forrest_options_add_merge_operator(options.get(), "first", first, nullptr));
     std::vector<std::string> heard; // lives longer than the store
     check(forrest_options_set_listener(options.get(), hear, &heard));
     if (std::strchr(url, ':') == nullptr)
@@ -666,7 +680,17 @@ void all(const char *url) {
         merged.set_merge_operator("append");
         merged.merge("k", "a");
         merged.merge("k", "b");
-        DEMAND(*merged.held("k") == "ab" && db.drop("merged"));
+        Batch more;
+        check(forrest_write(merged.get(), more.merge("k", "c").get()));
+        Transaction last(merged.get());
+        last.merge("k", "d");
+        check(forrest_transaction_commit(last.get()));
+        DEMAND(*merged.held("k") == "abcd" && db.drop("merged"));
+        const Db chosen = db.keyspace("chosen");
+        chosen.set_merge_operator("first");
+        chosen.merge("k", "a");
+        chosen.merge("k", "b");
+        DEMAND(*chosen.held("k") == "a" && db.drop("chosen"));
     });
     db.flush();
     db.trim();

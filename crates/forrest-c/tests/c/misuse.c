@@ -157,6 +157,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_options_set_listener(wrong->options, NULL, NULL));
     ANSWERS(no, forrest_options_set_log_directory(wrong->options, "log"));
     ANSWERS(no, forrest_options_set_compaction_filter(wrong->options, NULL, NULL));
+    ANSWERS(no, forrest_options_add_merge_operator(wrong->options, "longest", NULL, NULL));
     ANSWERS(no, forrest_options_set_encryption_key(wrong->options, T("0123456789abcdef0123456789abcdef")));
     ANSWERS(no, forrest_open_with("memory:", wrong->options, &made));
     CHECK(made == NULL);
@@ -231,6 +232,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_batch_delete(wrong->batch, T("key")));
     ANSWERS(no, forrest_batch_delete_range(wrong->batch, T("a"), T("z")));
     ANSWERS(no, forrest_batch_add(wrong->batch, T("key"), 1));
+    ANSWERS(no, forrest_batch_merge(wrong->batch, T("key"), T("more")));
     ANSWERS(no, forrest_batch_compare_and_swap(wrong->batch, T("a"), T("b"), T("c")));
     ANSWERS(no, forrest_batch_compare_range(wrong->batch, T("a"), T("b"), NULL, NULL, NULL, NULL, 0));
     ANSWERS(no, forrest_batch_on(wrong->batch, db));
@@ -249,6 +251,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_transaction_set_with_ttl(wrong->transaction, T("key"), T("value"), 1));
     ANSWERS(no, forrest_transaction_delete(wrong->transaction, T("key")));
     ANSWERS(no, forrest_transaction_add(wrong->transaction, T("key"), 1));
+    ANSWERS(no, forrest_transaction_merge(wrong->transaction, T("key"), T("more")));
     ANSWERS(no, forrest_transaction_commit(wrong->transaction));
     value = JUNK;
     ANSWERS(no, forrest_transaction_commit_with(wrong->transaction, FORREST_DURABILITY_DEFAULT, NULL, &value));

@@ -1027,6 +1027,87 @@ static void listening(void) {
     CHECK(system(command) == 0);
 }
 
+/* Keeps the longest of all operands, and takes none that begins with '!'. */
+static bool longest(void *context, forrest_merging *given) {
+    __atomic_fetch_add((int *)context, 1, __ATOMIC_RELAXED);
+    switch (given->call) {
+    case FORREST_MERGE_CHECK_OPERAND:
+    case FORREST_MERGE_CHECK_VALUE:
+        CHECK(given->key == NULL && given->old == NULL);
+        return given->operand_bytes == 0 || *(const char *)given->operand != '!';
+    case FORREST_MERGE_APPLY:
+    case FORREST_MERGE_COMBINE: {
+        const bool stays = given->old != NULL && given->old_bytes >= given->operand_bytes;
+        given->result = stays ? given->old : given->operand;
+        given->result_bytes = stays ? given->old_bytes : given->operand_bytes;
+        return true;
+    }
+    default:
+        return false;
+    }
+}
+
+/* A merge operator of the program: for single changes, in batches and in transactions, and when the store is opened
+ * again. Without it the store does not open. */
+static void merging_with_an_operator_of_the_program(bool on_disk) {
+    char directory[] = "/tmp/forrest-merge-XXXXXX", command[200];
+    CHECK(mkdtemp(directory) != NULL);
+    const char *url = on_disk ? directory : "memory:";
+    int calls = 0;
+    forrest_options *options;
+    forrest_db *db;
+    forrest_batch *batch;
+    forrest_transaction *transaction;
+    ANSWERS(FORREST_OK, forrest_options_create(&options));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_add_merge_operator(options, "longest", NULL, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_add_merge_operator(options, NULL, longest, &calls));
+    ANSWERS(FORREST_OK, forrest_options_add_merge_operator(options, "longest", longest, &calls));
+    ANSWERS(FORREST_OK, forrest_open_with(url, options, &db));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_merge(db, T("oak"), T("tree")));
+    ANSWERS(FORREST_OK, forrest_set_merge_operator(db, "longest"));
+    ANSWERS(FORREST_OK, forrest_merge(db, T("oak"), T("tree")));
+    ANSWERS(FORREST_OK, forrest_merge(db, T("empty"), T("")));
+    CHECK(has(db, T("oak"), T("tree")) && has(db, T("empty"), T("")) && calls > 0);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_merge(db, T("oak"), T("!long operand")));
+    CHECK(strstr(forrest_error_message(), "\"longest\" refuses an operand of 13 bytes") != NULL);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set(db, T("oak"), T("!")));
+    ANSWERS(FORREST_OK, forrest_batch_create(&batch));
+    ANSWERS(FORREST_OK, forrest_batch_merge(batch, T("oak"), T("Quercus")));
+    ANSWERS(FORREST_OK, forrest_batch_merge(batch, T("elm"), T("Ulmus")));
+    ANSWERS(FORREST_OK, forrest_write(db, batch));
+    CHECK(has(db, T("oak"), T("Quercus")) && has(db, T("elm"), T("Ulmus")));
+    ANSWERS(FORREST_OK, forrest_batch_merge(batch, T("elm"), T("!")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write(db, batch));
+    ANSWERS(FORREST_OK, forrest_batch_destroy(batch));
+    ANSWERS(FORREST_OK, forrest_transaction_begin(db, &transaction));
+    ANSWERS(FORREST_OK, forrest_transaction_merge(transaction, T("elm"), T("Ulmus glabra")));
+    ANSWERS(FORREST_OK, forrest_transaction_merge(transaction, T("elm"), T("short")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_transaction_merge(transaction, T("elm"), T("!")));
+    /* A merge is no read. */
+    ANSWERS(FORREST_OK, forrest_merge(db, T("elm"), T("Ulmus g")));
+    ANSWERS(FORREST_OK, forrest_transaction_commit(transaction));
+    ANSWERS(FORREST_OK, forrest_transaction_destroy(transaction));
+    CHECK(has(db, T("elm"), T("Ulmus glabra")));
+    if (on_disk) {
+        ANSWERS(FORREST_OK, forrest_flush(db));
+        ANSWERS(FORREST_OK, forrest_merge(db, T("elm"), T("Ulmus glabra Huds.")));
+        ANSWERS(FORREST_OK, forrest_close(db));
+        ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open(url, &db));
+        CHECK(strstr(forrest_error_message(), "\"longest\"") != NULL);
+        ANSWERS(FORREST_OK, forrest_open_with(url, options, &db));
+        CHECK(has(db, T("elm"), T("Ulmus glabra Huds.")));
+        ANSWERS(FORREST_OK, forrest_compact(db));
+        CHECK(has(db, T("elm"), T("Ulmus glabra Huds.")) && has(db, T("oak"), T("Quercus")));
+    }
+    ANSWERS(FORREST_OK, forrest_close(db));
+    /* A name belongs to one operator. */
+    ANSWERS(FORREST_OK, forrest_options_add_merge_operator(options, "longest", longest, &calls));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open_with(url, options, &db));
+    ANSWERS(FORREST_OK, forrest_options_destroy(options));
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    CHECK(system(command) == 0);
+}
+
 struct closing {
     forrest_db *db;
     size_t calls;
@@ -1215,6 +1296,8 @@ int main(int argc, char **argv) {
     expiring(db);
     snapshots(db);
     the_store_as_a_whole(db);
+    merging_with_an_operator_of_the_program(false);
+    merging_with_an_operator_of_the_program(true);
     listening();
     encrypting();
     backing_up();

@@ -142,6 +142,25 @@ void ranges(forrest::Db &db) {
     CHECK(values.size() == 3 && *values[0] == "a" && !values[1] && *values[2] == "q" && db.multi_get({}).empty());
 }
 
+void merging() {
+    const auto last = [](void *, forrest_merging *given) noexcept {
+        given->result = given->operand;
+        given->result_bytes = given->operand_bytes;
+        return true;
+    };
+    forrest::Options options;
+    options.merge_operator("last", last, nullptr);
+    forrest::Db db("memory:", options);
+    db.set_merge_operator("last");
+    db.merge("k", "a");
+    forrest::Batch batch;
+    db.write(batch.merge("k", "b"));
+    CHECK(*db.get("k") == "b");
+    auto transaction = db.begin();
+    transaction.merge("k", "c");
+    CHECK(transaction.commit() && *db.get("k") == "c");
+}
+
 void together(forrest::Db &db) {
     auto other = db.keyspace("other");
     const auto before = db.snapshot();
@@ -303,6 +322,7 @@ int main(int argc, char **argv) {
         together(db);
     else
         apart(db);
+    merging();
     if (db.capabilities() & FORREST_CAN_CHANGES)
         changes(db);
     if (db.capabilities() & FORREST_CAN_TTL)
