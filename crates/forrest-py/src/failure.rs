@@ -10,6 +10,8 @@ use pyo3::types::PyBytes;
 pub(crate) enum Failure {
     /// The library's error; in a call with many pairs, the number of the pair.
     Store(Error, Option<usize>),
+    /// The same of an ingest, which sets all pairs or none.
+    Ingest(Error, usize),
     /// The object is closed.
     Closed(&'static str),
     /// The object was opened by the parent process, before a fork.
@@ -45,6 +47,7 @@ impl Failure {
         };
         let (at, found) = match &self {
             Failure::Store(error, at) => (at.or(error.op()), None),
+            Failure::Ingest(_, at) => (Some(*at), None),
             Failure::Mismatch(at, found) => {
                 (Some(*at), Some(found.as_ref().map(|found| PyBytes::new(py, found))))
             }
@@ -54,6 +57,9 @@ impl Failure {
             Failure::Store(error, None) => (class(error.kind()), error.to_string()),
             Failure::Store(error, Some(at)) => {
                 (class(error.kind()), format!("{error} (pair {at} of the call; those before it were put)"))
+            }
+            Failure::Ingest(error, at) => {
+                (class(error.kind()), format!("{error} (pair {at} of the call; none was put)"))
             }
             Failure::Mismatch(at, _) => (
                 "ConditionFailedError",

@@ -200,7 +200,7 @@ impl Keyspace {
                 let mut ingest = lock(ingest);
                 let ingest = ingest.as_mut().ok_or_else(ended)?;
                 group.pairs().enumerate().try_for_each(|(at, (key, value))| {
-                    ingest.put(key, value).map_err(|error| Failure::Store(error, Some(put + at)))
+                    ingest.put(key, value).map_err(|error| Failure::Ingest(error, put + at))
                 })
             })?;
             put += group.ends.len();

@@ -213,6 +213,13 @@ def test_an_error_in_the_middle_says_where(db: forrest.Db) -> None:
     assert b"a" in db
 
 
+def test_an_ingest_with_a_wrong_pair_sets_none(tmp_path: Path) -> None:
+    with forrest.open(str(tmp_path / "store")) as db:
+        with pytest.raises(forrest.InvalidArgumentError, match=r"\(pair 1 of the call; none was put\)") as error:
+            db.ingest([(b"b", b""), (b"a", b"")])
+        assert error.value.op == 1 and len(db) == 0
+
+
 def test_many_ranges(db: forrest.Db) -> None:
     for key in (b"a1", b"a2", b"a3", b"b1"):
         db[key] = key[:1]
@@ -615,6 +622,24 @@ def test_a_transaction_in_conflict_changes_nothing(db: forrest.Db) -> None:
     db[b"name"] = b"no counter"
     with pytest.raises(forrest.InvalidArgumentError, match='key "name"'):
         transaction.commit()
+
+
+def test_an_interrupted_function_leaves_no_locks(db: forrest.Db) -> None:
+    def interrupted(transaction: forrest.Transaction) -> None:
+        transaction.lock(b"seats")
+        transaction[b"seats"] = b"1"
+        raise KeyboardInterrupt
+
+    try:
+        db.transact(interrupted)
+    except KeyboardInterrupt:
+        # The traceback still has the transaction.
+        with db.transaction() as other:
+            other.set_lock_wait(0)
+            other.lock(b"seats")
+    else:
+        raise AssertionError("it was interrupted")
+    assert b"seats" not in db
 
 
 def test_a_function_runs_until_nobody_comes_in_between(db: forrest.Db) -> None:

@@ -44,6 +44,25 @@ def test_keys_sort_as_the_array_does(kind: str, db: forrest.Db) -> None:
     assert arrays.read(db, kind, None, stop=start)[0].tolist() == keys[order[:1]].tolist()
 
 
+@pytest.mark.parametrize(
+    ("kind", "exact", "others"),
+    [
+        ("i8", [1.0, np.int32(1), True], [1.5, "1", -1.5]),
+        ("u1", [255, np.float64(7)], [0.1]),
+        ("f4", [0.1, 7, float("inf")], [1e300]),
+        ("M8[D]", ["2026-01-02", np.datetime64("NaT"), 7, np.datetime64("2026-01-02T00", "h")], [np.datetime64("2026-01-02T12", "h")]),
+        ("m8[s]", [np.timedelta64(2, "m"), 7], [np.timedelta64(1500, "ms")]),
+    ],
+)
+def test_bounds_are_keys(kind: str, exact: list[Any], others: list[Any], db: forrest.Db) -> None:
+    for bound in exact:
+        assert len(arrays.read(db, kind, None, bound, bound)[0]) == 0
+    for bound in others:
+        for bounds in ((bound, None), (None, bound)):
+            with pytest.raises(forrest.InvalidArgumentError, match="is no key of"), np.errstate(all="ignore"):
+                arrays.scan(db, kind, None, *bounds)
+
+
 def test_rows_of_many_columns(db: forrest.Db) -> None:
     keys = np.frombuffer(b"bbbaaaccc", np.uint8).reshape(3, 3)
     values = np.arange(12, dtype="f4").reshape(3, 2, 2)

@@ -78,6 +78,15 @@ def test_it_is_a_mapping(db: forrest.Db) -> None:
     assert view.pop("b", 7) == 7
 
 
+def test_what_cannot_be_decoded_stays(db: forrest.Db) -> None:
+    view = db.view(codecs.text, codecs.json)
+    db[b"a"] = b"no JSON"
+    for call in (lambda: view.pop("a"), view.popitem):
+        with pytest.raises(forrest.DecodeError):
+            call()
+    assert dict(db) == {b"a": b"no JSON"}
+
+
 def test_ranges_take_parts_of_keys(db: forrest.Db) -> None:
     names = db.view(codecs.text, codecs.raw)
     names.update({"/usr/lib": b"", "/usr/bin": b"", "/var": b""})

@@ -185,6 +185,10 @@ class Keyspace(_forrest.Keyspace, View, MutableMapping[bytes, bytes]):
                     if attempts_left:
                         continue
                 raise
+            except BaseException:
+                # An interrupt or a cancellation. Others do not wait for its locks.
+                transaction.rollback()
+                raise
             try:
                 transaction.commit()
             except ConflictError:

@@ -10,8 +10,8 @@ class Error(Exception):
     the file and the offset."""
 
     op: int | None = None
-    """In a batch, the number of the operation that failed, from 0; nothing of the batch was applied. In put_many(), the
-    number of the pair that failed; those before it were put."""
+    """In a batch, the number of the operation that failed, from 0; nothing of the batch was applied. In put_many() and
+    ingest(), the number of the pair that failed; put_many() has put those before it, and ingest() none."""
 
 
 class IoError(Error, OSError):

@@ -186,17 +186,23 @@ class TypedKeyspace(TypedView[_K, _V], MutableMapping[_K, _V]):
     def pop(self, key: _K, /, default: _T) -> _V | _T: ...
     def pop(self, key: _K, /, default: object = _NOTHING) -> object:
         """Removes a key and returns its value, at one instant. If the key is missing, returns the default or raises
-        KeyError."""
-        stored = self._source.pop(self._key.encode(key), None)
-        if stored is not None:
-            return _decoded(self._value, stored, "value")
+        KeyError. A value that cannot be decoded stays."""
+        encoded = self._key.encode(key)
+        while (stored := self._source.get(encoded)) is not None:
+            value = _decoded(self._value, stored, "value")
+            if self._source.compare_and_swap(encoded, stored, None):
+                return value
         if default is _NOTHING:
             raise KeyError(key)
         return default
 
     def popitem(self) -> tuple[_K, _V]:
-        """Removes the first pair and returns it, or raises KeyError if there is none."""
-        return self._pair(self._source.popitem())
+        """Removes the first pair and returns it, or raises KeyError if there is none. A pair that cannot be decoded stays."""
+        while (stored := next(self._source.range(), None)) is not None:
+            pair = self._pair(stored)
+            if self._source.compare_and_swap(*stored, None):
+                return pair
+        raise KeyError("popitem(): there are no keys")
 
     def setdefault(self, key: _K, default: _V = None, /) -> _V:  # type: ignore[assignment]
         """The value of a key. If the key is missing, sets it to the default first. Both happen at one instant."""

@@ -135,7 +135,20 @@ def _bound(key: Any, dtype: np.dtype[Any]) -> Buffer | None:
     if key is None or dtype.subdtype or dtype.kind in "SV":
         bound: Buffer | None = key
         return bound
-    return _key_bytes(np.array([key], dtype))
+    made = np.array([key], dtype)
+    if not _is_exact(key, made):
+        raise InvalidArgumentError(f"the bound {key!r} is no key of {dtype!r}: it would be {made[0]!r}")
+    return _key_bytes(made)
+
+
+def _is_exact(key: Any, made: npt.NDArray[Any]) -> bool:
+    """Whether a bound is the key that it became. A float may be rounded to the type of the keys, but not to infinity."""
+    if made.dtype.kind == "f":
+        return not np.isinf(made[0]) or bool(float(key) == made[0])
+    if made.dtype.kind in "mM" and not isinstance(key, (int, np.integer)):
+        given = np.array([key], f"{made.dtype.kind}8")
+        return bool(given[0] == made[0]) or bool(np.isnat(given[0]) and np.isnat(made[0]))
+    return made.dtype.kind in "mM" or bool(made.item(0) == key)
 
 
 def scan(
@@ -151,8 +164,8 @@ def scan(
     """Iterates over a range in pieces of up to `rows` rows: arrays of the keys and of their values.
 
     `key` and `value` are dtypes; without `value` the arrays of values have no columns. `start` and `stop` are keys: numbers, or
-    bytes for S, V and rows of uint8. `prefix` is bytes. Raises InvalidArgumentError if a key or value of the range has another
-    number of bytes than its dtype. As with range() of a store, each piece is read when it is needed.
+    bytes for S, V and rows of uint8. `prefix` is bytes. Raises InvalidArgumentError if a bound is no key of the dtype, such as 1.5
+    for integers, and if a key or value of the range has another number of bytes than its dtype. As with range() of a store, each piece is read when it is needed.
     """
     key_type = _key_type(key)
     value_type = None if value is None else _checked(value, "values")
