@@ -624,13 +624,13 @@ fgo_result fgo_backup(uintptr_t db, const char *directory, const int32_t *stop, 
 
 fgo_result fgo_backup_verify(const char *directory, uint64_t id, const int32_t *stop, forrest_backup *backup) {
     return of_backup(
-        forrest_backup_verify(directory, id, go_on, (void *)(uintptr_t)stop, backup, sizeof *backup), backup);
+        forrest_backup_verify(directory, NULL, 0, id, go_on, (void *)(uintptr_t)stop, backup, sizeof *backup), backup);
 }
 
 fgo_result fgo_backup_restore(const char *directory, uint64_t id, const char *to, const int32_t *stop,
                               forrest_backup *backup) {
     return of_backup(
-        forrest_backup_restore(directory, id, to, go_on, (void *)(uintptr_t)stop, backup, sizeof *backup), backup);
+        forrest_backup_restore(directory, NULL, 0, id, to, go_on, (void *)(uintptr_t)stop, backup, sizeof *backup), backup);
 }
 
 fgo_result fgo_do(int what, uintptr_t handle) {

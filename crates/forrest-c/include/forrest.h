@@ -1181,7 +1181,7 @@ int32_t forrest_options_set_metrics_file(forrest_options *options,
  * Sets the key of an encrypted store on disk: 32 random bytes, which are copied. A new store with a key is encrypted,
  * with its checkpoints and backups; without the key nothing can be read. Later it opens only with its key: with
  * another one, or none, opening fails with `FORREST_INVALID_ARGUMENT` and changes nothing. Other homes fail with
- * `FORREST_UNSUPPORTED`. Directories of encrypted backups, and salvage, need the command `forrest --key-file`.
+ * `FORREST_UNSUPPORTED`. The functions for directories of backups, and `forrest_salvage`, take the key too.
  *
  * `FORREST_INVALID_ARGUMENT` if there are not 32 bytes; nothing is changed then.
  *
@@ -2627,7 +2627,8 @@ int32_t forrest_capabilities(const forrest_db *db, uint64_t *capabilities);
 
 /**
  * Copies what is intact of the damaged store on disk in the directory `from` to a new store at `to`. It also works if
- * `forrest_open` fails with `FORREST_CORRUPT`. It writes nothing at `from`. Close the store before.
+ * `forrest_open` fails with `FORREST_CORRUPT`. It writes nothing at `from`. Close the store before. `key` is the key
+ * of an encrypted store, 32 bytes, which the new store has too; null, with the length 0, if the store is plain.
  *
  * While it copies, this thread calls `go_on`, unless that is null, with the same `context`. If it returns false, the
  * salvage ends with `FORREST_BUSY`. After the copy is complete, this thread calls `see` with each range of keys of
@@ -2642,17 +2643,21 @@ int32_t forrest_capabilities(const forrest_db *db, uint64_t *capabilities);
  *
  * `FORREST_OK` also if something was lost, and if `see` returned false. A salvage that fails leaves nothing, calls
  * `see` never, and sets `salvaged` to 0: `FORREST_CORRUPT` if no part of the manifest can be read;
- * `FORREST_INVALID_ARGUMENT` if `to` exists and is not an empty directory, or lies within `from`, or if a path is a
- * URL; `FORREST_BUSY` if the store is open to be changed, or another salvage or checkpoint to `to` is in progress;
- * `FORREST_UNSUPPORTED` for files of another version; `FORREST_IO`; `FORREST_OUT_OF_SPACE`.
+ * `FORREST_INVALID_ARGUMENT` if `to` exists and is not an empty directory, or lies within `from`, if a path is a URL,
+ * or for a wrong key or one that is missing; `FORREST_BUSY` if the store is open to be changed, or another salvage or
+ * checkpoint to `to` is in progress; `FORREST_UNSUPPORTED` for files of another version; `FORREST_IO`;
+ * `FORREST_OUT_OF_SPACE`.
  *
  * # Safety
  * - `from` and `to` are each null or end with a zero byte.
+ * - `key` is null or has `key_bytes` readable bytes.
  * - `go_on` is null, or a function that meets the requirements of `forrest_go_on`.
  * - `see` is null, or a function that meets the requirements of `forrest_see_loss`.
  * - `salvaged` is null or has `salvaged_bytes` writable bytes.
  */
 int32_t forrest_salvage(const char *from,
+                        const void *key,
+                        size_t key_bytes,
                         const char *to,
                         forrest_go_on go_on,
                         forrest_see_loss see,
@@ -2709,29 +2714,39 @@ int32_t forrest_backup_create(forrest_db *db,
  * Calls `see` with each backup in a directory, from the oldest on, as long as it returns true. Copies of tables are
  * not read: `forrest_backup_verify` does that.
  *
- * `FORREST_IO` if there are no backups; `FORREST_INVALID_ARGUMENT` if the directory has other files, or `see` is null.
+ * `key` is the key of a directory of encrypted backups, 32 bytes; null, with the length 0, if they are plain. A
+ * directory has the key that its store had when the directory was made.
+ *
+ * `FORREST_IO` if there are no backups; `FORREST_INVALID_ARGUMENT` if the directory has other files, for a wrong key
+ * or one that is missing, or if `see` is null.
  *
  * # Safety
  * - `directory` is null or ends with a zero byte.
+ * - `key` is null or has `key_bytes` readable bytes.
  * - `see` is null, or a function that meets the requirements of `forrest_see_backup`.
  */
 int32_t forrest_backup_list(const char *directory,
+                            const void *key,
+                            size_t key_bytes,
                             forrest_see_backup see,
                             void *context);
 
 /**
  * Reads every byte of a backup, and checks it: of that with the number `id`, or of the newest one if `id` is 0.
- * `go_on` and `backup` are as for `forrest_backup_create`.
+ * `go_on` and `backup` are as for `forrest_backup_create`, and `key` as for `forrest_backup_list`.
  *
  * `FORREST_CORRUPT` for the first damage, with file and offset in the message; `FORREST_INVALID_ARGUMENT` if there is
- * no such backup; `FORREST_BUSY` if `go_on` returned false; `FORREST_IO`.
+ * no such backup, and for a wrong key; `FORREST_BUSY` if `go_on` returned false; `FORREST_IO`.
  *
  * # Safety
  * - `directory` is null or ends with a zero byte.
+ * - `key` is null or has `key_bytes` readable bytes.
  * - `go_on` is null, or a function that meets the requirements of `forrest_go_on`.
  * - `backup` is null or has `backup_bytes` writable bytes.
  */
 int32_t forrest_backup_verify(const char *directory,
+                              const void *key,
+                              size_t key_bytes,
                               uint64_t id,
                               forrest_go_on go_on,
                               void *context,
@@ -2742,18 +2757,23 @@ int32_t forrest_backup_verify(const char *directory,
  * Makes a new store in the directory `to` of a backup: of that with the number `id`, or of the newest one if `id` is
  * 0. Every byte is checked on the way. `to` must not exist, or be an empty directory; its parent must exist. The store
  * gets this name only when it is complete and survives a loss of power. `go_on` and `backup` are as for
- * `forrest_backup_create`.
+ * `forrest_backup_create`. A directory that is encrypted needs its `key`, as for `forrest_backup_list`; the store has
+ * the same one.
  *
  * After a failure there is nothing at `to`: `FORREST_CORRUPT` if the backup is damaged, with file and offset in the
- * message; `FORREST_INVALID_ARGUMENT` if there is no such backup, or something is at `to`; `FORREST_BUSY` if `go_on`
+ * message; `FORREST_INVALID_ARGUMENT` if there is no such backup, for a wrong key, or if something is at `to`;
+ * `FORREST_BUSY` if `go_on`
  * returned false; `FORREST_OUT_OF_SPACE`; `FORREST_IO`.
  *
  * # Safety
  * - `directory` and `to` are each null or end with a zero byte.
+ * - `key` is null or has `key_bytes` readable bytes.
  * - `go_on` is null, or a function that meets the requirements of `forrest_go_on`.
  * - `backup` is null or has `backup_bytes` writable bytes.
  */
 int32_t forrest_backup_restore(const char *directory,
+                               const void *key,
+                               size_t key_bytes,
                                uint64_t id,
                                const char *to,
                                forrest_go_on go_on,
@@ -2764,7 +2784,7 @@ int32_t forrest_backup_restore(const char *directory,
 /**
  * Removes old backups, and then the files that no other backup needs. `keep` is `FORREST_KEEP_NEWEST` or
  * `FORREST_KEEP_SINCE`, and says what `bound` is. The newest backup always stays. `pruned_bytes` is
- * `sizeof(forrest_pruned)`.
+ * `sizeof(forrest_pruned)`, and `key` as for `forrest_backup_list`.
  *
  * Nothing is removed if the call fails with `FORREST_CORRUPT` or `FORREST_UNSUPPORTED`, because a description that
  * cannot be read may name any file; with `FORREST_BUSY`, because a backup that is to go is being read, or somebody
@@ -2772,9 +2792,12 @@ int32_t forrest_backup_restore(const char *directory,
  *
  * # Safety
  * - `directory` is null or ends with a zero byte.
+ * - `key` is null or has `key_bytes` readable bytes.
  * - `pruned` is null or has `pruned_bytes` writable bytes.
  */
 int32_t forrest_backup_prune(const char *directory,
+                             const void *key,
+                             size_t key_bytes,
                              int32_t keep,
                              uint64_t bound,
                              forrest_pruned *pruned,

@@ -103,6 +103,21 @@ pub(crate) unsafe fn encryption_key(start: *const c_void, length: usize) -> Resu
     key.map(EncryptionKey::from_bytes)
 }
 
+/// An encryption key from C; none for a null pointer with the length 0.
+///
+/// # Safety
+/// - `start` is null or has `length` readable bytes that do not change while this runs.
+pub(crate) unsafe fn perhaps_key(
+    start: *const c_void,
+    length: usize,
+) -> Result<Option<EncryptionKey>, Failure> {
+    if start.is_null() && length == 0 {
+        return Ok(None);
+    }
+    // SAFETY: `start` and `length` meet the requirements of `encryption_key`, which are those of this function.
+    unsafe { encryption_key(start, length) }.map(Some)
+}
+
 /// Text from C: a URL, a name, a path.
 ///
 /// # Safety

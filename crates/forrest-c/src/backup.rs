@@ -1,11 +1,11 @@
 //! Directories of backups of a store on disk: adding one, listing, verifying, restoring and removing them.
 
-use crate::argument::{Fields, ended, text};
+use crate::argument::{Fields, ended, perhaps_key, text};
 use crate::code::FORREST_OK;
 use crate::db::Db;
 use crate::failure::{Failure, guard};
 use crate::salvage::{GoOn, watched};
-use forrest_rust::{BackupOptions, Keep};
+use forrest_rust::{BackupOptions, Keep, encrypted};
 use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::time::{Duration, UNIX_EPOCH};
@@ -106,14 +106,21 @@ pub unsafe extern "C" fn forrest_backup_create(
 /// Calls `see` with each backup in a directory, from the oldest on, as long as it returns true. Copies of tables are
 /// not read: `forrest_backup_verify` does that.
 ///
-/// `FORREST_IO` if there are no backups; `FORREST_INVALID_ARGUMENT` if the directory has other files, or `see` is null.
+/// `key` is the key of a directory of encrypted backups, 32 bytes; null, with the length 0, if they are plain. A
+/// directory has the key that its store had when the directory was made.
+///
+/// `FORREST_IO` if there are no backups; `FORREST_INVALID_ARGUMENT` if the directory has other files, for a wrong key
+/// or one that is missing, or if `see` is null.
 ///
 /// # Safety
 /// - `directory` is null or ends with a zero byte.
+/// - `key` is null or has `key_bytes` readable bytes.
 /// - `see` is null, or a function that meets the requirements of `forrest_see_backup`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_backup_list(
     directory: *const c_char,
+    key: *const c_void,
+    key_bytes: usize,
     see: SeeBackup,
     context: *mut c_void,
 ) -> i32 {
@@ -121,7 +128,9 @@ pub unsafe extern "C" fn forrest_backup_list(
         // SAFETY: `directory` is null or ends with a zero byte, as the Safety section demands.
         let directory = unsafe { text("directory", directory) }?;
         let see = see.ok_or_else(|| Failure::invalid("the function to be called is null"))?;
-        for listed in forrest_rust::backups(directory)? {
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
+        let key = unsafe { perhaps_key(key, key_bytes) }?;
+        for listed in encrypted::backups(directory, key.as_ref())? {
             let damage = listed.damage.as_deref().map(ended);
             let mut backup = Backup::of(&listed);
             if let Some(damage) = &damage {
@@ -138,18 +147,21 @@ pub unsafe extern "C" fn forrest_backup_list(
 }
 
 /// Reads every byte of a backup, and checks it: of that with the number `id`, or of the newest one if `id` is 0.
-/// `go_on` and `backup` are as for `forrest_backup_create`.
+/// `go_on` and `backup` are as for `forrest_backup_create`, and `key` as for `forrest_backup_list`.
 ///
 /// `FORREST_CORRUPT` for the first damage, with file and offset in the message; `FORREST_INVALID_ARGUMENT` if there is
-/// no such backup; `FORREST_BUSY` if `go_on` returned false; `FORREST_IO`.
+/// no such backup, and for a wrong key; `FORREST_BUSY` if `go_on` returned false; `FORREST_IO`.
 ///
 /// # Safety
 /// - `directory` is null or ends with a zero byte.
+/// - `key` is null or has `key_bytes` readable bytes.
 /// - `go_on` is null, or a function that meets the requirements of `forrest_go_on`.
 /// - `backup` is null or has `backup_bytes` writable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_backup_verify(
     directory: *const c_char,
+    key: *const c_void,
+    key_bytes: usize,
     id: u64,
     go_on: GoOn,
     context: *mut c_void,
@@ -163,7 +175,9 @@ pub unsafe extern "C" fn forrest_backup_verify(
             unsafe { (Fields::of("backup", backup, backup_bytes)?, text("directory", directory)?) };
         // SAFETY: `go_on` meets the requirements of `forrest_go_on`, as the Safety section demands.
         let see = unsafe { watched(go_on, context) };
-        place.put(Backup::of(&forrest_rust::verify_backup_with(directory, chosen(id), see)?));
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
+        let key = unsafe { perhaps_key(key, key_bytes) }?;
+        place.put(Backup::of(&encrypted::verify_backup(directory, key.as_ref(), chosen(id), see)?));
         Ok(FORREST_OK)
     })
 }
@@ -171,19 +185,24 @@ pub unsafe extern "C" fn forrest_backup_verify(
 /// Makes a new store in the directory `to` of a backup: of that with the number `id`, or of the newest one if `id` is
 /// 0. Every byte is checked on the way. `to` must not exist, or be an empty directory; its parent must exist. The store
 /// gets this name only when it is complete and survives a loss of power. `go_on` and `backup` are as for
-/// `forrest_backup_create`.
+/// `forrest_backup_create`. A directory that is encrypted needs its `key`, as for `forrest_backup_list`; the store has
+/// the same one.
 ///
 /// After a failure there is nothing at `to`: `FORREST_CORRUPT` if the backup is damaged, with file and offset in the
-/// message; `FORREST_INVALID_ARGUMENT` if there is no such backup, or something is at `to`; `FORREST_BUSY` if `go_on`
+/// message; `FORREST_INVALID_ARGUMENT` if there is no such backup, for a wrong key, or if something is at `to`;
+/// `FORREST_BUSY` if `go_on`
 /// returned false; `FORREST_OUT_OF_SPACE`; `FORREST_IO`.
 ///
 /// # Safety
 /// - `directory` and `to` are each null or end with a zero byte.
+/// - `key` is null or has `key_bytes` readable bytes.
 /// - `go_on` is null, or a function that meets the requirements of `forrest_go_on`.
 /// - `backup` is null or has `backup_bytes` writable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_backup_restore(
     directory: *const c_char,
+    key: *const c_void,
+    key_bytes: usize,
     id: u64,
     to: *const c_char,
     go_on: GoOn,
@@ -199,7 +218,9 @@ pub unsafe extern "C" fn forrest_backup_restore(
         };
         // SAFETY: `go_on` meets the requirements of `forrest_go_on`, as the Safety section demands.
         let see = unsafe { watched(go_on, context) };
-        place.put(Backup::of(&forrest_rust::restore_with(directory, chosen(id), to, see)?));
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
+        let key = unsafe { perhaps_key(key, key_bytes) }?;
+        place.put(Backup::of(&encrypted::restore(directory, key.as_ref(), chosen(id), to, see)?));
         Ok(FORREST_OK)
     })
 }
@@ -212,7 +233,7 @@ pub const FORREST_KEEP_SINCE: i32 = 1;
 
 /// Removes old backups, and then the files that no other backup needs. `keep` is `FORREST_KEEP_NEWEST` or
 /// `FORREST_KEEP_SINCE`, and says what `bound` is. The newest backup always stays. `pruned_bytes` is
-/// `sizeof(forrest_pruned)`.
+/// `sizeof(forrest_pruned)`, and `key` as for `forrest_backup_list`.
 ///
 /// Nothing is removed if the call fails with `FORREST_CORRUPT` or `FORREST_UNSUPPORTED`, because a description that
 /// cannot be read may name any file; with `FORREST_BUSY`, because a backup that is to go is being read, or somebody
@@ -220,10 +241,13 @@ pub const FORREST_KEEP_SINCE: i32 = 1;
 ///
 /// # Safety
 /// - `directory` is null or ends with a zero byte.
+/// - `key` is null or has `key_bytes` readable bytes.
 /// - `pruned` is null or has `pruned_bytes` writable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_backup_prune(
     directory: *const c_char,
+    key: *const c_void,
+    key_bytes: usize,
     keep: i32,
     bound: u64,
     pruned: *mut Pruned,
@@ -243,7 +267,9 @@ pub unsafe extern "C" fn forrest_backup_prune(
                 return Err(Failure::invalid("keep is neither FORREST_KEEP_NEWEST nor FORREST_KEEP_SINCE"));
             }
         };
-        let removed = forrest_rust::prune(directory, keep)?;
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
+        let key = unsafe { perhaps_key(key, key_bytes) }?;
+        let removed = encrypted::prune(directory, key.as_ref(), keep)?;
         place.put(Pruned { backups: removed.removed.len() as u64, bytes: removed.bytes });
         Ok(FORREST_OK)
     })

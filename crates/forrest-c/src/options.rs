@@ -270,7 +270,7 @@ pub unsafe extern "C" fn forrest_options_set_metrics_file(options: *mut Options,
 /// Sets the key of an encrypted store on disk: 32 random bytes, which are copied. A new store with a key is encrypted,
 /// with its checkpoints and backups; without the key nothing can be read. Later it opens only with its key: with
 /// another one, or none, opening fails with `FORREST_INVALID_ARGUMENT` and changes nothing. Other homes fail with
-/// `FORREST_UNSUPPORTED`. Directories of encrypted backups, and salvage, need the command `forrest --key-file`.
+/// `FORREST_UNSUPPORTED`. The functions for directories of backups, and `forrest_salvage`, take the key too.
 ///
 /// `FORREST_INVALID_ARGUMENT` if there are not 32 bytes; nothing is changed then.
 ///

@@ -1,7 +1,7 @@
 //! Functions on the files of a store on disk that is closed: salvage, what is intact of a damaged one becomes a new
 //! store; and moving its log.
 
-use crate::argument::{Fields, ended, text};
+use crate::argument::{Fields, ended, perhaps_key, text};
 use crate::code::{FORREST_ABSENT, FORREST_OK};
 use crate::failure::guard;
 use forrest_rust::Progress;
@@ -55,7 +55,8 @@ pub struct Salvaged {
 }
 
 /// Copies what is intact of the damaged store on disk in the directory `from` to a new store at `to`. It also works if
-/// `forrest_open` fails with `FORREST_CORRUPT`. It writes nothing at `from`. Close the store before.
+/// `forrest_open` fails with `FORREST_CORRUPT`. It writes nothing at `from`. Close the store before. `key` is the key
+/// of an encrypted store, 32 bytes, which the new store has too; null, with the length 0, if the store is plain.
 ///
 /// While it copies, this thread calls `go_on`, unless that is null, with the same `context`. If it returns false, the
 /// salvage ends with `FORREST_BUSY`. After the copy is complete, this thread calls `see` with each range of keys of
@@ -70,18 +71,22 @@ pub struct Salvaged {
 ///
 /// `FORREST_OK` also if something was lost, and if `see` returned false. A salvage that fails leaves nothing, calls
 /// `see` never, and sets `salvaged` to 0: `FORREST_CORRUPT` if no part of the manifest can be read;
-/// `FORREST_INVALID_ARGUMENT` if `to` exists and is not an empty directory, or lies within `from`, or if a path is a
-/// URL; `FORREST_BUSY` if the store is open to be changed, or another salvage or checkpoint to `to` is in progress;
-/// `FORREST_UNSUPPORTED` for files of another version; `FORREST_IO`; `FORREST_OUT_OF_SPACE`.
+/// `FORREST_INVALID_ARGUMENT` if `to` exists and is not an empty directory, or lies within `from`, if a path is a URL,
+/// or for a wrong key or one that is missing; `FORREST_BUSY` if the store is open to be changed, or another salvage or
+/// checkpoint to `to` is in progress; `FORREST_UNSUPPORTED` for files of another version; `FORREST_IO`;
+/// `FORREST_OUT_OF_SPACE`.
 ///
 /// # Safety
 /// - `from` and `to` are each null or end with a zero byte.
+/// - `key` is null or has `key_bytes` readable bytes.
 /// - `go_on` is null, or a function that meets the requirements of `forrest_go_on`.
 /// - `see` is null, or a function that meets the requirements of `forrest_see_loss`.
 /// - `salvaged` is null or has `salvaged_bytes` writable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_salvage(
     from: *const c_char,
+    key: *const c_void,
+    key_bytes: usize,
     to: *const c_char,
     go_on: GoOn,
     see: SeeLoss,
@@ -97,7 +102,9 @@ pub unsafe extern "C" fn forrest_salvage(
         };
         // SAFETY: `go_on` meets the requirements of `forrest_go_on`, as the Safety section demands.
         let watch = unsafe { watched(go_on, context) };
-        let found = forrest_rust::salvage_with(from, to, watch)?;
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
+        let key = unsafe { perhaps_key(key, key_bytes) }?;
+        let found = forrest_rust::encrypted::salvage(from, key.as_ref(), to, watch)?;
         let (keyspaces, pairs, lost) = (found.keyspaces, found.pairs, found.lost.len() as u64);
         place.put(Salvaged { keyspaces, pairs, lost });
         let Some(see) = see else { return Ok(FORREST_OK) };

@@ -1,9 +1,11 @@
 //! Directories of backups: [`backups`], [`restore`], [`verify_backup`], [`prune`]. `Db.backup` adds one.
 
 use crate::failure::Failure;
+use crate::options;
 use crate::watch::Watch;
-use forrest::{Backup, Keep};
+use forrest::{Backup, Keep, encrypted};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -20,48 +22,56 @@ pub(crate) fn fields(backup: Backup) -> Made {
 
 /// Lists the backups of a directory.
 #[pyfunction]
-#[pyo3(signature = (directory, /))]
-pub(crate) fn backups(py: Python<'_>, directory: PathBuf) -> PyResult<Vec<Made>> {
-    let listed = py.detach(|| forrest::backups(directory));
+#[pyo3(signature = (directory, key, /))]
+pub(crate) fn backups(py: Python<'_>, directory: PathBuf, key: Option<PyBackedBytes>) -> PyResult<Vec<Made>> {
+    let key = options::perhaps_key(py, key)?;
+    let listed = py.detach(|| encrypted::backups(directory, key.as_ref()));
     let listed = listed.map_err(|error| Failure::from(error).raise(py))?;
     Ok(listed.into_iter().map(fields).collect())
 }
 
 /// Makes a store of a backup.
 #[pyfunction]
-#[pyo3(signature = (directory, target, id, go_on, /))]
+#[pyo3(signature = (directory, key, target, id, go_on, /))]
 pub(crate) fn restore(
     py: Python<'_>,
     directory: PathBuf,
+    key: Option<PyBackedBytes>,
     target: PathBuf,
     id: Option<u64>,
     go_on: Option<Py<PyAny>>,
 ) -> PyResult<Made> {
+    let key = options::perhaps_key(py, key)?;
     let mut watch = Watch::new(go_on);
-    let made = py.detach(|| forrest::restore_with(directory, id, target, |progress| watch.see(progress)));
+    let made =
+        py.detach(|| encrypted::restore(directory, key.as_ref(), id, target, |progress| watch.see(progress)));
     watch.finish(made.map(fields).map_err(|error| Failure::from(error).raise(py)))
 }
 
 /// Reads and checks a backup.
 #[pyfunction]
-#[pyo3(signature = (directory, id, go_on, /))]
+#[pyo3(signature = (directory, key, id, go_on, /))]
 pub(crate) fn verify_backup(
     py: Python<'_>,
     directory: PathBuf,
+    key: Option<PyBackedBytes>,
     id: Option<u64>,
     go_on: Option<Py<PyAny>>,
 ) -> PyResult<Made> {
+    let key = options::perhaps_key(py, key)?;
     let mut watch = Watch::new(go_on);
-    let read = py.detach(|| forrest::verify_backup_with(directory, id, |progress| watch.see(progress)));
+    let read =
+        py.detach(|| encrypted::verify_backup(directory, key.as_ref(), id, |progress| watch.see(progress)));
     watch.finish(read.map(fields).map_err(|error| Failure::from(error).raise(py)))
 }
 
 /// Removes backups but for a number of the newest ones, or those since a time in milliseconds.
 #[pyfunction]
-#[pyo3(signature = (directory, newest, since, /))]
+#[pyo3(signature = (directory, key, newest, since, /))]
 pub(crate) fn prune(
     py: Python<'_>,
     directory: PathBuf,
+    key: Option<PyBackedBytes>,
     newest: Option<u64>,
     since: Option<u64>,
 ) -> PyResult<(Vec<u64>, u64)> {
@@ -71,7 +81,8 @@ pub(crate) fn prune(
         // A time that the system cannot have is after all backups.
         (newest, _) => Keep::Newest(newest.unwrap_or(1)),
     };
-    let pruned = py.detach(|| forrest::prune(directory, keep));
+    let key = options::perhaps_key(py, key)?;
+    let pruned = py.detach(|| encrypted::prune(directory, key.as_ref(), keep));
     let pruned = pruned.map_err(|error| Failure::from(error).raise(py))?;
     Ok((pruned.removed, pruned.bytes))
 }

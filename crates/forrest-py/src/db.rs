@@ -93,7 +93,7 @@ impl Db {
         let compression = compression.map(|word| choose(py, "compression", COMPRESSION, word)).transpose()?;
         given!(builder, background_bytes_per_second, memory_bytes, log_directory, compression);
         given!(builder, history, history_bytes, history_age, latencies, metrics_file);
-        let encryption_key = encryption_key.map(|key| options::encryption_key(py, &key)).transpose()?;
+        let encryption_key = options::perhaps_key(py, encryption_key)?;
         given!(builder, encryption_key, large_values);
         let open = || if read_only { builder.open_read_only(&url) } else { builder.open(&url) };
         let db = py.detach(open).map_err(|error| Failure::from(error).raise(py))?;

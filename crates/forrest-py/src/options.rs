@@ -47,6 +47,11 @@ pub(crate) fn encryption_key(py: Python<'_>, bytes: &PyBackedBytes) -> PyResult<
     })
 }
 
+/// The same of an argument that may be missing.
+pub(crate) fn perhaps_key(py: Python<'_>, bytes: Option<PyBackedBytes>) -> PyResult<Option<EncryptionKey>> {
+    bytes.map(|bytes| encryption_key(py, &bytes)).transpose()
+}
+
 /// The value of a name.
 pub(crate) fn choose<T: Copy>(py: Python<'_>, option: &str, words: &Words<T>, word: &str) -> PyResult<T> {
     let found = words.iter().find(|(known, _)| *known == word);

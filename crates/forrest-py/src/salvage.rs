@@ -2,9 +2,11 @@
 //! [`is_store`], [`destroy`], [`repair`]: a directory of a store.
 
 use crate::failure::Failure;
+use crate::options;
 use crate::watch::Watch;
-use forrest::{Loss, Salvaged};
+use forrest::{Loss, Salvaged, encrypted};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
 
@@ -16,15 +18,18 @@ type Copied<'py> = (u64, u64, Vec<Lost<'py>>);
 /// Copies a store, and returns its number of keyspaces, its number of pairs, and the losses. Calls `go_on` now and then
 /// with the number of bytes that were read, and of all; ends if it returns False, or raises.
 #[pyfunction]
-#[pyo3(signature = (source, target, go_on, /))]
+#[pyo3(signature = (source, key, target, go_on, /))]
 pub(crate) fn salvage(
     py: Python<'_>,
     source: PathBuf,
+    key: Option<PyBackedBytes>,
     target: PathBuf,
     go_on: Option<Py<PyAny>>,
 ) -> PyResult<Copied<'_>> {
+    let key = options::perhaps_key(py, key)?;
     let mut watch = Watch::new(go_on);
-    let salvaged = py.detach(|| forrest::salvage_with(source, target, |progress| watch.see(progress)));
+    let salvaged =
+        py.detach(|| encrypted::salvage(source, key.as_ref(), target, |progress| watch.see(progress)));
     let salvaged = watch.finish(salvaged.map_err(|error| Failure::from(error).raise(py)))?;
     Ok(copied(py, salvaged))
 }

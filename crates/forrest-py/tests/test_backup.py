@@ -149,3 +149,29 @@ def test_closing_in_another_thread_ends_a_backup_and_waits_for_it(tmp_path: Path
         db.backup(tmp_path / "backups", progress=progress)
     closing.join()
     assert lengths == [5_000]
+
+
+def test_encrypted_backups_have_the_key_of_the_store(tmp_path: Path) -> None:
+    key, place = bytes(range(32)), tmp_path / "backups"
+    with forrest.open(tmp_path / "store", encryption_key=key) as db:
+        db[b"oak"] = b"Quercus"
+        db.backup(place)
+    for wrong in (None, bytes(32)):
+        calls: list[Callable[[], object]] = [
+            lambda: forrest.backups(place, encryption_key=wrong),
+            lambda: forrest.verify_backup(place, encryption_key=wrong),
+            lambda: forrest.restore(place, tmp_path / "to", encryption_key=wrong),
+            lambda: forrest.prune(place, keep=1, encryption_key=wrong),
+            lambda: forrest.salvage(tmp_path / "store", tmp_path / "to", encryption_key=wrong),
+        ]
+        for call in calls:
+            with pytest.raises(forrest.InvalidArgumentError):
+                call()
+    assert len(forrest.backups(place, encryption_key=key)) == 1
+    assert forrest.verify_backup(place, encryption_key=key).id == 1
+    assert forrest.prune(place, keep=1, encryption_key=key).removed == []
+    forrest.restore(place, tmp_path / "restored", encryption_key=key)
+    assert forrest.salvage(tmp_path / "store", tmp_path / "salvaged", encryption_key=key).pairs == 1
+    for name in ("restored", "salvaged"):
+        with forrest.open(tmp_path / name, encryption_key=key) as db:
+            assert dict(db) == {b"oak": b"Quercus"}

@@ -455,7 +455,7 @@ std::pair<forrest_salvaged, std::vector<std::string>> salvage(const std::string 
         return true;
     };
     const auto on = [](void *, uint64_t, uint64_t) noexcept { return true; };
-    check(forrest_salvage(from.c_str(), to.c_str(), on, see, &result.second, &result.first, sizeof result.first));
+    check(forrest_salvage(from.c_str(), nullptr, 0, to.c_str(), on, see, &result.second, &result.first, sizeof result.first));
     return result;
 }
 
@@ -466,19 +466,19 @@ void backing_up(const Db &db) {
     const forrest_backup first = db.back_up(backups);
     const forrest_backup second = db.back_up(backups);
     forrest_backup backup{};
-    check(forrest_backup_verify(backups.c_str(), first.id, nullptr, nullptr, &backup, sizeof backup));
+    check(forrest_backup_verify(backups.c_str(), nullptr, 0, first.id, nullptr, nullptr, &backup, sizeof backup));
     DEMAND(backup.id == first.id && backup.bytes == first.bytes && backup.time_ms <= second.time_ms);
-    check(forrest_backup_restore(backups.c_str(), 0, to.c_str(), nullptr, nullptr, &backup, sizeof backup));
+    check(forrest_backup_restore(backups.c_str(), nullptr, 0, 0, to.c_str(), nullptr, nullptr, &backup, sizeof backup));
     DEMAND(backup.id == second.id && Db(to.c_str()).contains("oak"));
     forrest_pruned pruned{};
-    check(forrest_backup_prune(backups.c_str(), FORREST_KEEP_NEWEST, 1, &pruned, sizeof pruned));
+    check(forrest_backup_prune(backups.c_str(), nullptr, 0, FORREST_KEEP_NEWEST, 1, &pruned, sizeof pruned));
     DEMAND(pruned.backups == 1 && pruned.bytes > 0);
     std::vector<uint64_t> left;
     const auto see = [](void *to, const forrest_backup *backup) noexcept {
         static_cast<std::vector<uint64_t> *>(to)->push_back(backup->damage == nullptr ? backup->id : 0);
         return true;
     };
-    check(forrest_backup_list(backups.c_str(), see, &left));
+    check(forrest_backup_list(backups.c_str(), nullptr, 0, see, &left));
     DEMAND(left == std::vector<uint64_t>{second.id});
 }
 

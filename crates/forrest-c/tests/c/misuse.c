@@ -98,10 +98,11 @@ static void salvaging_nothing(const char *url) {
                                     {"llds:from", "to"}, {"from", "memory:"}, {"", "to"}, {url, url}};
     for (size_t at = 0; at < sizeof wrong / sizeof wrong[0]; at++) {
         memset(&salvaged, 0x77, sizeof salvaged);
-        ANSWERS(no, forrest_salvage(wrong[at][0], wrong[at][1], uncalled, unseen_loss, NULL, &salvaged, sizeof salvaged));
+        ANSWERS(no, forrest_salvage(wrong[at][0], NULL, 0, wrong[at][1], uncalled, unseen_loss, NULL, &salvaged,
+                                    sizeof salvaged));
         CHECK(salvaged.keyspaces == 0 && salvaged.pairs == 0 && salvaged.lost == 0);
     }
-    ANSWERS(no, forrest_salvage("/nowhere/at/all", "/nowhere/at/all/to", uncalled, unseen_loss, NULL, NULL, 0));
+    ANSWERS(no, forrest_salvage("/nowhere/at/all", NULL, 0, "/nowhere/at/all/to", uncalled, unseen_loss, NULL, NULL, 0));
 }
 
 static bool unseen_backup(void *context, const forrest_backup *backup) {
@@ -120,21 +121,23 @@ static void backups_of_nothing(const char *url) {
     for (size_t at = 0; at < sizeof wrong / sizeof wrong[0]; at++) {
         memset(&backup, 0x77, sizeof backup);
         memset(&pruned, 0x77, sizeof pruned);
-        ANSWERS(no, forrest_backup_list(wrong[at], unseen_backup, NULL));
-        ANSWERS(no, forrest_backup_verify(wrong[at], 0, uncalled, NULL, &backup, sizeof backup));
-        ANSWERS(no, forrest_backup_restore(wrong[at], 0, "to", uncalled, NULL, &backup, sizeof backup));
-        ANSWERS(no, forrest_backup_prune(wrong[at], FORREST_KEEP_NEWEST, 1, &pruned, sizeof pruned));
+        ANSWERS(no, forrest_backup_list(wrong[at], NULL, 0, unseen_backup, NULL));
+        ANSWERS(no, forrest_backup_verify(wrong[at], NULL, 0, 0, uncalled, NULL, &backup, sizeof backup));
+        ANSWERS(no, forrest_backup_restore(wrong[at], NULL, 0, 0, "to", uncalled, NULL, &backup, sizeof backup));
+        ANSWERS(no, forrest_backup_prune(wrong[at], NULL, 0, FORREST_KEEP_NEWEST, 1, &pruned, sizeof pruned));
         CHECK(backup.id == 0 && backup.damage == NULL && pruned.backups == 0 && pruned.bytes == 0);
     }
-    ANSWERS(FORREST_IO, forrest_backup_list(none, unseen_backup, NULL));
-    ANSWERS(FORREST_IO, forrest_backup_verify(none, 7, uncalled, NULL, &backup, sizeof backup));
-    ANSWERS(FORREST_IO, forrest_backup_restore(none, 7, "to", uncalled, NULL, &backup, sizeof backup));
-    ANSWERS(FORREST_IO, forrest_backup_prune(none, FORREST_KEEP_SINCE, UINT64_MAX, &pruned, sizeof pruned));
-    ANSWERS(no, forrest_backup_list(none, NULL, NULL));
-    ANSWERS(no, forrest_backup_verify(none, 0, uncalled, NULL, NULL, 0));
-    ANSWERS(no, forrest_backup_restore(none, 0, NULL, uncalled, NULL, &backup, sizeof backup));
-    ANSWERS(no, forrest_backup_prune(none, 2, 1, &pruned, sizeof pruned));
-    ANSWERS(no, forrest_backup_prune(none, FORREST_KEEP_NEWEST, 1, NULL, 0));
+    ANSWERS(FORREST_IO, forrest_backup_list(none, NULL, 0, unseen_backup, NULL));
+    ANSWERS(FORREST_IO, forrest_backup_verify(none, NULL, 0, 7, uncalled, NULL, &backup, sizeof backup));
+    ANSWERS(FORREST_IO, forrest_backup_restore(none, NULL, 0, 7, "to", uncalled, NULL, &backup, sizeof backup));
+    ANSWERS(FORREST_IO, forrest_backup_prune(none, NULL, 0, FORREST_KEEP_SINCE, UINT64_MAX, &pruned, sizeof pruned));
+    ANSWERS(no, forrest_backup_list(none, NULL, 0, NULL, NULL));
+    ANSWERS(no, forrest_backup_list(none, NULL, 32, unseen_backup, NULL));
+    ANSWERS(no, forrest_backup_verify(none, "short", 5, 0, uncalled, NULL, &backup, sizeof backup));
+    ANSWERS(no, forrest_backup_verify(none, NULL, 0, 0, uncalled, NULL, NULL, 0));
+    ANSWERS(no, forrest_backup_restore(none, NULL, 0, 0, NULL, uncalled, NULL, &backup, sizeof backup));
+    ANSWERS(no, forrest_backup_prune(none, NULL, 0, 2, 1, &pruned, sizeof pruned));
+    ANSWERS(no, forrest_backup_prune(none, NULL, 0, FORREST_KEEP_NEWEST, 1, NULL, 0));
 }
 
 /* Every function refuses these handles. The batch and the options object are valid, so that only the handle is refused. */

@@ -933,12 +933,32 @@ static void moving_the_log(void) {
     CHECK(system(command) == 0);
 }
 
+struct listed {
+    uint64_t ids[4];
+    size_t count, damaged, most;
+};
+
+static bool list_backup(void *context, const forrest_backup *backup) {
+    struct listed *const listed = context;
+    CHECK(listed->count < listed->most);
+    listed->ids[listed->count++] = backup->id;
+    listed->damaged += backup->damage != NULL && strlen(backup->damage) > 10 && backup->bytes == 0;
+    return listed->count < listed->most;
+}
+
 /* An encrypted store opens with its key only, which is replaced. */
 static void encrypting(void) {
     char directory[] = "/tmp/forrest-key-XXXXXX";
     CHECK(mkdtemp(directory) != NULL);
-    char store[sizeof directory + 8], command[sizeof directory + 16];
+    char store[sizeof directory + 8], backups[sizeof directory + 8], to[sizeof directory + 8];
+    char command[sizeof directory + 16];
     snprintf(store, sizeof store, "%s/store", directory);
+    snprintf(backups, sizeof backups, "%s/backups", directory);
+    snprintf(to, sizeof to, "%s/to", directory);
+    forrest_backup backup;
+    forrest_pruned pruned;
+    forrest_salvaged salvaged;
+    struct listed listed = {{0}, 0, 0, 4};
     const char *const first = "0123456789abcdef0123456789abcdef", *const second = "the second key, also of 32 bytes";
     forrest_options *options;
     forrest_db *db;
@@ -959,6 +979,32 @@ static void encrypting(void) {
     ANSWERS(FORREST_OK, forrest_options_set_encryption_key(options, second, 32));
     ANSWERS(FORREST_OK, forrest_open_with(store, options, &db));
     CHECK(has(db, T("oak"), T("Quercus")));
+    ANSWERS(FORREST_OK, forrest_backup_create(db, backups, false, NULL, NULL, &backup, sizeof backup));
+    ANSWERS(FORREST_OK, forrest_close(db));
+
+    /* The key of the store is that of its backups, and of what is made of them. */
+    const char *const keys[] = {first, NULL, second};
+    for (size_t at = 0; at < 3; at++) {
+        const int32_t code = at == 2 ? FORREST_OK : FORREST_INVALID_ARGUMENT;
+        const char *const key = keys[at];
+        const size_t bytes = key == NULL ? 0 : 32;
+        ANSWERS(code, forrest_backup_list(backups, key, bytes, list_backup, &listed));
+        ANSWERS(code, forrest_backup_verify(backups, key, bytes, 0, NULL, NULL, &backup, sizeof backup));
+        ANSWERS(code, forrest_backup_prune(backups, key, bytes, FORREST_KEEP_NEWEST, 1, &pruned, sizeof pruned));
+        ANSWERS(code, forrest_backup_restore(backups, key, bytes, 0, to, NULL, NULL, &backup, sizeof backup));
+        if (code != FORREST_OK)
+            ANSWERS(code, forrest_salvage(store, key, bytes, to, NULL, NULL, NULL, &salvaged, sizeof salvaged));
+    }
+    CHECK(listed.count == 1 && listed.damaged == 0);
+    ANSWERS(FORREST_OK, forrest_open_with(to, options, &db));
+    CHECK(has(db, T("oak"), T("Quercus")));
+    ANSWERS(FORREST_OK, forrest_close(db));
+    snprintf(command, sizeof command, "rm -r %s", to);
+    CHECK(system(command) == 0);
+    ANSWERS(FORREST_OK, forrest_salvage(store, second, 32, to, NULL, NULL, NULL, &salvaged, sizeof salvaged));
+    CHECK(salvaged.pairs == 1 && salvaged.lost == 0);
+    ANSWERS(FORREST_OK, forrest_open_with(to, options, &db));
+    CHECK(has(db, T("oak"), T("Quercus")));
     ANSWERS(FORREST_OK, forrest_close(db));
     ANSWERS(FORREST_OK, forrest_options_destroy(options));
     ANSWERS(FORREST_OK, forrest_open("memory:", &db));
@@ -967,19 +1013,6 @@ static void encrypting(void) {
     ANSWERS(FORREST_OK, forrest_close(db));
     snprintf(command, sizeof command, "rm -r %s", directory);
     CHECK(system(command) == 0);
-}
-
-struct listed {
-    uint64_t ids[4];
-    size_t count, damaged, most;
-};
-
-static bool list_backup(void *context, const forrest_backup *backup) {
-    struct listed *const listed = context;
-    CHECK(listed->count < listed->most);
-    listed->ids[listed->count++] = backup->id;
-    listed->damaged += backup->damage != NULL && strlen(backup->damage) > 10 && backup->bytes == 0;
-    return listed->count < listed->most;
 }
 
 struct heard {
@@ -1148,18 +1181,18 @@ static void backing_up(void) {
     ANSWERS(FORREST_OK, forrest_close(db));
 
     struct listed listed = {{0}, 0, 0, 4};
-    ANSWERS(FORREST_OK, forrest_backup_list(backups, list_backup, &listed));
+    ANSWERS(FORREST_OK, forrest_backup_list(backups, NULL, 0, list_backup, &listed));
     CHECK(listed.count == 2 && listed.ids[0] == first.id && listed.ids[1] == second.id && listed.damaged == 0);
     listed = (struct listed){{0}, 0, 0, 1};
-    ANSWERS(FORREST_OK, forrest_backup_list(backups, list_backup, &listed));
+    ANSWERS(FORREST_OK, forrest_backup_list(backups, NULL, 0, list_backup, &listed));
     CHECK(listed.count == 1);
-    ANSWERS(FORREST_OK, forrest_backup_verify(backups, 0, NULL, NULL, &backup, sizeof backup));
+    ANSWERS(FORREST_OK, forrest_backup_verify(backups, NULL, 0, 0, NULL, NULL, &backup, sizeof backup));
     CHECK(backup.id == second.id);
     left = 1;
-    ANSWERS(FORREST_BUSY, forrest_backup_verify(backups, 0, count_down, &left, &backup, sizeof backup));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_backup_verify(backups, 77, NULL, NULL, &backup, sizeof backup));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_backup_restore(backups, 0, store, NULL, NULL, &backup, sizeof backup));
-    ANSWERS(FORREST_OK, forrest_backup_restore(backups, first.id, to, NULL, NULL, &backup, sizeof backup));
+    ANSWERS(FORREST_BUSY, forrest_backup_verify(backups, NULL, 0, 0, count_down, &left, &backup, sizeof backup));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_backup_verify(backups, NULL, 0, 77, NULL, NULL, &backup, sizeof backup));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_backup_restore(backups, NULL, 0, 0, store, NULL, NULL, &backup, sizeof backup));
+    ANSWERS(FORREST_OK, forrest_backup_restore(backups, NULL, 0, first.id, to, NULL, NULL, &backup, sizeof backup));
     CHECK(pairs_of(to) == 1 && backup.bytes == first.bytes);
     ANSWERS(FORREST_OK, forrest_open(to, &db));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_backup_create(db, backups, false, NULL, NULL, &backup, sizeof backup));
@@ -1173,17 +1206,17 @@ static void backing_up(void) {
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_close(db));
 
     forrest_pruned pruned;
-    ANSWERS(FORREST_OK, forrest_backup_prune(backups, FORREST_KEEP_SINCE, first.time_ms, &pruned, sizeof pruned));
+    ANSWERS(FORREST_OK, forrest_backup_prune(backups, NULL, 0, FORREST_KEEP_SINCE, first.time_ms, &pruned, sizeof pruned));
     CHECK(pruned.backups == 0);
-    ANSWERS(FORREST_OK, forrest_backup_prune(backups, FORREST_KEEP_NEWEST, 2, &pruned, sizeof pruned));
+    ANSWERS(FORREST_OK, forrest_backup_prune(backups, NULL, 0, FORREST_KEEP_NEWEST, 2, &pruned, sizeof pruned));
     CHECK(pruned.backups == 2 && pruned.bytes > 0);
-    ANSWERS(FORREST_OK, forrest_backup_prune(backups, FORREST_KEEP_SINCE, UINT64_MAX, &pruned, sizeof pruned));
+    ANSWERS(FORREST_OK, forrest_backup_prune(backups, NULL, 0, FORREST_KEEP_SINCE, UINT64_MAX, &pruned, sizeof pruned));
     CHECK(pruned.backups == 1);
     snprintf(command, sizeof command, "for file in %s/*.copy; do printf x >$file; done", backups);
     CHECK(system(command) == 0);
-    ANSWERS(FORREST_CORRUPT, forrest_backup_verify(backups, 0, NULL, NULL, &backup, sizeof backup));
+    ANSWERS(FORREST_CORRUPT, forrest_backup_verify(backups, NULL, 0, 0, NULL, NULL, &backup, sizeof backup));
     listed = (struct listed){{0}, 0, 0, 4};
-    ANSWERS(FORREST_OK, forrest_backup_list(backups, list_backup, &listed));
+    ANSWERS(FORREST_OK, forrest_backup_list(backups, NULL, 0, list_backup, &listed));
     CHECK(listed.count == 1 && listed.damaged == 1);
     snprintf(command, sizeof command, "rm -r %s", directory);
     CHECK(system(command) == 0);
@@ -1213,18 +1246,18 @@ static void salvaging(void) {
     struct losses losses = {".table", 0, 0, true, NULL};
     memset(&salvaged, 0x77, sizeof salvaged);
     snprintf(to, sizeof to, "%s/whole", directory);
-    ANSWERS(FORREST_OK, forrest_salvage(from, to, NULL, note_loss, &losses, result, sizeof salvaged));
+    ANSWERS(FORREST_OK, forrest_salvage(from, NULL, 0, to, NULL, note_loss, &losses, result, sizeof salvaged));
     CHECK(result->keyspaces == 1 && result->pairs == KEYS && result->lost == 0 && salvaged.later[1] == 0);
     CHECK(pairs_of(to) == KEYS);
     /* It is watched, and ended. */
     int left = 1;
     snprintf(to, sizeof to, "%s/ended", directory);
-    ANSWERS(FORREST_BUSY, forrest_salvage(from, to, count_down, NULL, &left, result, sizeof salvaged));
+    ANSWERS(FORREST_BUSY, forrest_salvage(from, NULL, 0, to, count_down, NULL, &left, result, sizeof salvaged));
     CHECK(left == 0 && result->pairs == 0 && access(to, F_OK) != 0);
     left = 1 << 30;
-    ANSWERS(FORREST_OK, forrest_salvage(from, to, count_down, NULL, &left, result, sizeof salvaged));
+    ANSWERS(FORREST_OK, forrest_salvage(from, NULL, 0, to, count_down, NULL, &left, result, sizeof salvaged));
     CHECK(left < 1 << 30 && result->pairs == KEYS);
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, to, NULL, note_loss, &losses, result, sizeof salvaged));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, NULL, 0, to, NULL, note_loss, &losses, result, sizeof salvaged));
     CHECK(result->keyspaces == 0 && result->pairs == 0);
 
     snprintf(command, sizeof command,
@@ -1233,19 +1266,19 @@ static void salvaging(void) {
     CHECK(system(command) == 0);
     losses.most = KEYS;
     snprintf(to, sizeof to, "%s/rest", directory);
-    ANSWERS(FORREST_OK, forrest_salvage(from, to, NULL, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_OK, forrest_salvage(from, NULL, 0, to, NULL, note_loss, &losses, result, sizeof *result));
     CHECK(losses.count > 0 && result->lost == losses.count && result->pairs < KEYS && result->pairs > KEYS / 2);
     CHECK(pairs_of(to) == result->pairs);
     /* A function that wants only the first loss, and none; and a program that knows only the first field. */
     losses = (struct losses){".table", 0, 1, true, NULL};
     ANSWERS(FORREST_OK, forrest_open("memory:", &losses.copy));
     snprintf(to, sizeof to, "%s/one", directory);
-    ANSWERS(FORREST_OK, forrest_salvage(from, to, NULL, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_OK, forrest_salvage(from, NULL, 0, to, NULL, note_loss, &losses, result, sizeof *result));
     CHECK(losses.count == 1 && result->lost >= 1);
     ANSWERS(FORREST_OK, forrest_close(losses.copy));
     memset(&salvaged, 0x77, sizeof salvaged);
     snprintf(to, sizeof to, "%s/none", directory);
-    ANSWERS(FORREST_OK, forrest_salvage(from, to, NULL, NULL, NULL, result, sizeof result->keyspaces));
+    ANSWERS(FORREST_OK, forrest_salvage(from, NULL, 0, to, NULL, NULL, NULL, result, sizeof result->keyspaces));
     CHECK(result->keyspaces == 1 && result->pairs == 0x7777777777777777);
 
     snprintf(from, sizeof from, "%s/none", directory);
@@ -1257,19 +1290,19 @@ static void salvaging(void) {
     ANSWERS(FORREST_CORRUPT, forrest_open(from, &db));
     losses = (struct losses){".log", 0, 1, false, NULL};
     snprintf(to, sizeof to, "%s/log", directory);
-    ANSWERS(FORREST_OK, forrest_salvage(from, to, NULL, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_OK, forrest_salvage(from, NULL, 0, to, NULL, note_loss, &losses, result, sizeof *result));
     CHECK(losses.count == 1 && result->lost >= 1);
 
     losses.most = 0;
     snprintf(command, sizeof command, "rm %s/*.manifest", from);
     CHECK(system(command) == 0);
     snprintf(to, sizeof to, "%s/no", directory);
-    ANSWERS(FORREST_CORRUPT, forrest_salvage(from, to, NULL, note_loss, &losses, result, sizeof *result));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage("memory:", to, NULL, note_loss, &losses, result, sizeof *result));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(NULL, to, NULL, note_loss, &losses, result, sizeof *result));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, NULL, NULL, note_loss, &losses, result, sizeof *result));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, to, NULL, note_loss, &losses, NULL, sizeof *result));
-    ANSWERS(FORREST_IO, forrest_salvage("/nowhere/at/all", to, NULL, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_CORRUPT, forrest_salvage(from, NULL, 0, to, NULL, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage("memory:", NULL, 0, to, NULL, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(NULL, NULL, 0, to, NULL, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, NULL, 0, NULL, NULL, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, NULL, 0, to, NULL, note_loss, &losses, NULL, sizeof *result));
+    ANSWERS(FORREST_IO, forrest_salvage("/nowhere/at/all", NULL, 0, to, NULL, note_loss, &losses, result, sizeof *result));
     snprintf(command, sizeof command, "rm -r %s", directory);
     CHECK(system(command) == 0);
 }

@@ -334,6 +334,7 @@ def salvage(
     /,
     *,
     progress: Callable[[int, int], object] | None = None,
+    encryption_key: bytes | bytearray | None = None,
 ) -> Salvaged:
     """Copies what is intact of the damaged store on disk in the directory `source` to a new store at `target`.
 
@@ -341,7 +342,7 @@ def salvage(
     now and then with the number of bytes that were read, and of those that are to be read. If it returns False, the salvage
     ends with BusyError; if it raises, with that exception. A signal such as Ctrl-C ends it too. Outside of the ranges
     in the result, each key has exactly the value that it had. In a range that is lost, a key has a value that it once had, or
-    none.
+    none. An encrypted store needs its key, which the new store has too.
 
     `target` must not exist, or be an empty directory; its parent directory must exist. The call takes time proportional to
     the data, and other Python threads run meanwhile. When it returns, the new store survives power loss. A salvage that fails
@@ -349,7 +350,7 @@ def salvage(
     is not an empty directory, or lies within `source`, or if one of them is a URL; BusyError if the store is open to be
     changed, or another salvage to `target` is in progress; UnsupportedError for files of another version; IoError; OutOfSpaceError.
     """
-    keyspaces, pairs, lost = _forrest.salvage(source, target, progress)
+    keyspaces, pairs, lost = _forrest.salvage(source, encryption_key, target, progress)
     return Salvaged(keyspaces, pairs, [Loss(*loss) for loss in lost])
 
 

@@ -375,9 +375,10 @@ class Range(Generic[_Item]):
     def __class_getitem__(cls, key: Any) -> GenericAlias: ...
     def __reduce__(self) -> str: ...
 
-def backups(directory: str | PathLike[str], /) -> list[_Made]: ...
+def backups(directory: str | PathLike[str], key: bytes | bytearray | None, /) -> list[_Made]: ...
 def restore(
     directory: str | PathLike[str],
+    key: bytes | bytearray | None,
     target: str | PathLike[str],
     id: int | None,
     go_on: Callable[[int, int], object] | None,
@@ -385,12 +386,13 @@ def restore(
 ) -> _Made: ...
 def verify_backup(
     directory: str | PathLike[str],
+    key: bytes | bytearray | None,
     id: int | None,
     go_on: Callable[[int, int], object] | None,
     /,
 ) -> _Made: ...
 def prune(
-    directory: str | PathLike[str], newest: int | None, since: int | None, /
+    directory: str | PathLike[str], key: bytes | bytearray | None, newest: int | None, since: int | None, /
 ) -> tuple[list[int], int]: ...
 def move_log(store: str | PathLike[str], to: str | PathLike[str] | None, /) -> None: ...
 def is_store(path: str | PathLike[str], /) -> bool: ...
@@ -400,6 +402,7 @@ def repair(
 ) -> tuple[int, int, list[tuple[str, bytes, bytes | None, str, str]]] | None: ...
 def salvage(
     source: str | PathLike[str],
+    key: bytes | bytearray | None,
     target: str | PathLike[str],
     go_on: Callable[[int, int], object] | None,
     /,
