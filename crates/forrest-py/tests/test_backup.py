@@ -155,7 +155,7 @@ def test_encrypted_backups_have_the_key_of_the_store(tmp_path: Path) -> None:
     key, place = bytes(range(32)), tmp_path / "backups"
     with forrest.open(tmp_path / "store", encryption_key=key) as db:
         db[b"oak"] = b"Quercus"
-        db.backup(place)
+        made = db.backup(place)
     for wrong in (None, bytes(32)):
         calls: list[Callable[[], object]] = [
             lambda: forrest.backups(place, encryption_key=wrong),
@@ -168,7 +168,7 @@ def test_encrypted_backups_have_the_key_of_the_store(tmp_path: Path) -> None:
             with pytest.raises(forrest.InvalidArgumentError):
                 call()
     assert len(forrest.backups(place, encryption_key=key)) == 1
-    assert forrest.verify_backup(place, encryption_key=key).id == 1
+    assert forrest.verify_backup(place, encryption_key=key) == made
     assert forrest.prune(place, keep=1, encryption_key=key).removed == []
     forrest.restore(place, tmp_path / "restored", encryption_key=key)
     assert forrest.salvage(tmp_path / "store", tmp_path / "salvaged", encryption_key=key).pairs == 1

@@ -144,8 +144,9 @@ def _bound(key: Any, dtype: np.dtype[Any]) -> Buffer | None:
 def _is_exact(key: Any, made: npt.NDArray[Any]) -> bool:
     """Whether a bound is the key that it became. A float may be rounded to the type of the keys, but not to infinity."""
     if made.dtype.kind == "f":
-        return not np.isinf(made[0]) or bool(float(key) == made[0])
-    if made.dtype.kind in "mM" and not isinstance(key, (int, np.integer)):
+        return not np.isinf(made[0]) or float(key) == float(made[0])
+    is_number = isinstance(key, (int, np.integer)) and not isinstance(key, np.timedelta64)
+    if made.dtype.kind in "mM" and not is_number:
         given = np.array([key], f"{made.dtype.kind}8")
         return bool(given[0] == made[0]) or bool(np.isnat(given[0]) and np.isnat(made[0]))
     return made.dtype.kind in "mM" or bool(made.item(0) == key)
