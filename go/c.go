@@ -84,9 +84,12 @@ import (
 
 // registry has everything that is open of a store, to close it with the store.
 type registry struct {
-	mutex    sync.Mutex
-	open     map[*handle]struct{}
+	// opening is held, shared, by a call that opens something, until that is in `open`. Closing the store waits for it.
+	opening  sync.RWMutex
 	isClosed bool
+	mutex    sync.Mutex
+	// open has each handle until the library has closed it.
+	open map[*handle]struct{}
 }
 
 // handle is something that the library has opened.
@@ -94,41 +97,59 @@ type handle struct {
 	id       C.uintptr_t
 	kind     C.int
 	isClosed atomic.Bool
+	closing  sync.Once
 	registry *registry
 }
 
-// opened makes a handle of a result, unless its store was closed meanwhile.
-func (r *registry) opened(kind C.int, result C.fgo_result) (*handle, error) {
+// opens begins a call that opens something, unless the handle or its store was closed. Then h.opened() ends it.
+func (h *handle) opens() error {
+	if h == nil {
+		return ErrClosed
+	}
+	h.registry.opening.RLock()
+	if h.registry.isClosed || h.isClosed.Load() {
+		h.registry.opening.RUnlock()
+		return ErrClosed
+	}
+	return nil
+}
+
+// opened ends a call that opens something.
+func (h *handle) opened() { h.registry.opening.RUnlock() }
+
+// add makes a handle of a result.
+func (r *registry) add(kind C.int, result C.fgo_result) (*handle, error) {
 	if result.code != C.FORREST_OK {
 		return nil, failure(result)
 	}
 	h := &handle{id: C.uintptr_t(result.first), kind: kind, registry: r}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.isClosed {
-		h.isClosed.Store(true)
-		C.free(unsafe.Pointer(C.fgo_close(kind, h.id).data))
-		return nil, ErrClosed
-	}
 	r.open[h] = struct{}{}
 	return h, nil
 }
 
-// close closes a handle, and does nothing if it was closed.
-func (h *handle) close() error {
-	if h == nil || !h.isClosed.CompareAndSwap(false, true) {
+// close closes a handle. It does nothing if it was closed; if another goroutine is closing it, it waits for that.
+func (h *handle) close() (err error) {
+	if h == nil {
 		return nil
 	}
-	h.registry.mutex.Lock()
-	delete(h.registry.open, h)
-	h.registry.mutex.Unlock()
-	return failure(C.fgo_close(h.kind, h.id))
+	h.closing.Do(func() {
+		h.isClosed.Store(true)
+		err = failure(C.fgo_close(h.kind, h.id))
+		h.registry.mutex.Lock()
+		defer h.registry.mutex.Unlock()
+		delete(h.registry.open, h)
+	})
+	return err
 }
 
-// closeAll closes all handles of a store.
+// closeAll closes all handles of a store. When it returns, the library has closed the store.
 func (r *registry) closeAll() error {
-	r.mutex.Lock()
+	r.opening.Lock()
 	r.isClosed = true
+	r.opening.Unlock()
+	r.mutex.Lock()
 	handles := make([]*handle, 0, len(r.open))
 	for h := range r.open {
 		handles = append(handles, h)
@@ -252,14 +273,15 @@ func openStore(url, log string, secret []byte, options []uint64) (*handle, error
 	}
 	numbers := (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(options)))
 	r := &registry{open: make(map[*handle]struct{})}
-	return r.opened(C.FGO_STORE, C.fgo_open(cURL, cLog, C.bool(secret != nil), at(secret), size(secret),
+	return r.add(C.FGO_STORE, C.fgo_open(cURL, cLog, C.bool(secret != nil), at(secret), size(secret),
 		numbers, C.size_t(len(options)/2)))
 }
 
 func (h *handle) keyspace(name string) (*handle, error) {
-	if err := h.usable(); err != nil {
+	if err := h.opens(); err != nil {
 		return nil, err
 	}
+	defer h.opened()
 	cName, err := cString("the keyspace", name)
 	if err != nil {
 		return nil, err
@@ -269,7 +291,7 @@ func (h *handle) keyspace(name string) (*handle, error) {
 }
 
 func (h *handle) child(kind C.int, result C.fgo_result) (*handle, error) {
-	child, err := h.registry.opened(kind, result)
+	child, err := h.registry.add(kind, result)
 	if err != nil && result.code == C.FORREST_INVALID_ARGUMENT && h.isClosed.Load() {
 		err = ErrClosed
 	}
@@ -321,9 +343,10 @@ const (
 )
 
 func (h *handle) snapshot() (*handle, error) {
-	if err := h.usable(); err != nil {
+	if err := h.opens(); err != nil {
 		return nil, err
 	}
+	defer h.opened()
 	return h.child(C.FGO_STORE, C.fgo_snapshot(h.id))
 }
 
@@ -525,9 +548,10 @@ const (
 )
 
 func (h *handle) begin() (*handle, error) {
-	if err := h.usable(); err != nil {
+	if err := h.opens(); err != nil {
 		return nil, err
 	}
+	defer h.opened()
 	return h.child(C.FGO_TRANSACTION, C.fgo_tx_begin(h.id))
 }
 
@@ -605,9 +629,10 @@ func (h *handle) txCommit(durability Durability) error {
 }
 
 func (h *handle) ingest() (*handle, error) {
-	if err := h.usable(); err != nil {
+	if err := h.opens(); err != nil {
 		return nil, err
 	}
+	defer h.opened()
 	return h.child(C.FGO_INGEST, C.fgo_ingest_begin(h.id))
 }
 
@@ -621,9 +646,10 @@ func (h *handle) ingestFinish() (uint64, error) {
 }
 
 func (h *handle) newBlob(key []byte, pieceBytes uint32) (*handle, error) {
-	if err := h.usable(); err != nil {
+	if err := h.opens(); err != nil {
 		return nil, err
 	}
+	defer h.opened()
 	return h.child(C.FGO_BLOB_WRITER, C.fgo_blob_begin(h.id, at(key), size(key), C.uint32_t(pieceBytes)))
 }
 
@@ -634,9 +660,10 @@ func (h *handle) blobWrite(bytes []byte) error {
 func (h *handle) blobFinish() error { return h.checked(C.fgo_blob_finish(h.id)) }
 
 func (h *handle) openBlob(key []byte) (blob *handle, bytes uint64, err error) {
-	if err := h.usable(); err != nil {
+	if err := h.opens(); err != nil {
 		return nil, 0, err
 	}
+	defer h.opened()
 	result := C.fgo_blob_open(h.id, at(key), size(key))
 	blob, err = h.child(C.FGO_BLOB, result)
 	return blob, uint64(result.second), err
@@ -655,9 +682,10 @@ func (h *handle) deleteBlob(key []byte) error {
 }
 
 func (h *handle) changes(since uint64, durability Durability) (*handle, error) {
-	if err := h.usable(); err != nil {
+	if err := h.opens(); err != nil {
 		return nil, err
 	}
+	defer h.opened()
 	return h.child(C.FGO_CHANGES, C.fgo_changes_begin(h.id, C.uint64_t(since), C.uint64_t(durability)))
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -75,6 +76,25 @@ func TestGoroutines(t *testing.T) {
 		must(t, db.Close())
 		group.Wait()
 	})
+}
+
+// TestClosedMeansClosed: when Close returns, the store can be opened again, also if another goroutine has begun to
+// close it.
+func TestClosedMeansClosed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	for range 20 {
+		db := open(t, path, nil)
+		must(t, db.Set(b("k"), make([]byte, 1<<16)))
+		first := make(chan error)
+		go func() { first <- db.Close() }()
+		for db.h.usable() == nil {
+			runtime.Gosched()
+		}
+		must(t, db.Close())
+		again, err := Open(path, nil)
+		must(t, errors.Join(err, <-first))
+		must(t, again.Close())
+	}
 }
 
 // TestKilledProcesses kills a process that writes. What it was acknowledged is there.
