@@ -19,15 +19,16 @@ type Tx struct {
 	isBusy bool
 	// runs counts the transactions of the handle: one for each run of a function by Update.
 	runs int
-	// on is the keyspace that is selected.
-	on *writer
+	// home is the keyspace in which each run begins, and on the one that is selected.
+	home, on *writer
 	// reading is the range whose place the library has. It has one at a time.
 	reading *txRange
 }
 
 // Update runs a function in a transaction, and commits. After a conflict, or when a lock was not to be had, it runs the
-// function again, until the context ends. If the function fails, nothing is changed and its error is returned, if what
-// it read was true at one instant; otherwise it runs again. It must not keep the transaction, or commit it.
+// function again, until the context ends. Each run begins in this keyspace. If the function fails, nothing is changed
+// and its error is returned, if what it read was true at one instant; otherwise it runs again. It must not keep the
+// transaction, or commit it.
 func (w *writer) Update(ctx context.Context, run func(tx *Tx) error) error {
 	tx, err := w.Begin()
 	if err != nil {
@@ -48,6 +49,12 @@ func (w *writer) Update(ctx context.Context, run func(tx *Tx) error) error {
 // attempt runs a function and commits, and tells whether to do it again.
 func (tx *Tx) attempt(run func(tx *Tx) error) (again bool, err error) {
 	tx.isBusy, tx.runs = false, tx.runs+1
+	if tx.on != tx.home {
+		// The library begins each transaction in the keyspace that the one before has selected.
+		if err := tx.to(tx.home); err != nil {
+			return false, err
+		}
+	}
 	err = run(tx)
 	tx.mutex.Lock()
 	defer tx.mutex.Unlock()
@@ -71,7 +78,7 @@ func (w *writer) Begin() (*Tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	tx := &Tx{h: h, on: w}
+	tx := &Tx{h: h, home: w, on: w}
 	closeWith(tx, h)
 	return tx, nil
 }
@@ -92,7 +99,11 @@ func (tx *Tx) On(keyspace Target) error {
 	if keyspace == nil || keyspace.target() == nil {
 		return invalid("the keyspace is nil")
 	}
-	w := keyspace.target()
+	return tx.to(keyspace.target())
+}
+
+// to selects a keyspace that may be closed.
+func (tx *Tx) to(w *writer) error {
 	defer runtime.KeepAlive(w)
 	if err := w.h.usable(); err != nil {
 		return err

@@ -163,6 +163,43 @@ func TestRangesOfEarlierRuns(t *testing.T) {
 	equal(t, runs, 2)
 }
 
+// TestRunsBeginInTheirKeyspace: a run does not begin in the keyspace that the run before has selected, whether it ended
+// by a conflict at the commit, by a failure after a conflict, or by a lock that was not to be had.
+func TestRunsBeginInTheirKeyspace(t *testing.T) {
+	onHomes(t, nil, func(t *testing.T, db *DB) {
+		home, err := db.Keyspace("home")
+		must(t, err)
+		other, err := db.Keyspace("other")
+		must(t, err)
+		locker, err := other.Begin()
+		must(t, err)
+		must(t, locker.Lock(b("busy")))
+		runs := 0
+		must(t, home.Update(context.Background(), func(tx *Tx) error {
+			runs++
+			must(t, second(tx.Has(b("n"))))
+			must(t, tx.Add(b("n"), 1))
+			must(t, tx.On(other))
+			must(t, tx.Set(b("there"), nil))
+			switch runs {
+			case 1:
+				return home.Set(b("n"), make([]byte, 8))
+			case 2:
+				must(t, home.Set(b("n"), []byte{7: 7}))
+				return errors.New("only after a conflict")
+			case 3:
+				must(t, tx.SetLockWait(0))
+				return tx.Lock(b("busy"))
+			}
+			return nil
+		}))
+		must(t, locker.Rollback())
+		equal(t, runs, 4)
+		equal(t, pairs(t, home, Bounds{}), "n=\x00\x00\x00\x00\x00\x00\x00\x08")
+		equal(t, pairs(t, other, Bounds{}), "there=")
+	})
+}
+
 func TestLocks(t *testing.T) {
 	db := open(t, "memory:", nil)
 	first, err := db.Begin()

@@ -2097,7 +2097,7 @@ int32_t forrest_transaction_merge(forrest_transaction *transaction,
 /**
  * Applies all changes of a transaction at one instant, if everything that it read is still so at that instant.
  * Otherwise returns `FORREST_CONFLICT` and changes nothing. In each case the transaction ends, and the handle begins a
- * new one on the same keyspace, so it can be run again.
+ * new one on the keyspace that was selected last. A run that selects another one begins by selecting its first.
  *
  * Errors are those of `forrest_write`; nothing was changed then. The message names the key.
  */
@@ -2124,7 +2124,7 @@ int32_t forrest_transaction_commit_with(forrest_transaction *transaction,
 int32_t forrest_transaction_check(forrest_transaction *transaction);
 
 /**
- * Discards all reads and changes of a transaction. The handle begins a new one on the same keyspace.
+ * Discards all reads and changes of a transaction. The handle begins a new one on the keyspace that was selected last.
  */
 int32_t forrest_transaction_rollback(forrest_transaction *transaction);
 

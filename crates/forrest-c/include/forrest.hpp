@@ -679,7 +679,7 @@ public:
     /** Takes over a handle from a function of forrest.h. */
     explicit Transaction(forrest_transaction *handle) noexcept : handle_(handle) {}
 
-    /** Further reads and changes are in this keyspace. */
+    /** Further reads and changes are in this keyspace, also those of the next transactions, when it is run again. */
     inline Transaction &on(const Db &keyspace);
 
     std::optional<Value> get(std::string_view key) {

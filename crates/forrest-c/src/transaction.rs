@@ -422,7 +422,7 @@ pub unsafe extern "C" fn forrest_transaction_merge(
 
 /// Applies all changes of a transaction at one instant, if everything that it read is still so at that instant.
 /// Otherwise returns `FORREST_CONFLICT` and changes nothing. In each case the transaction ends, and the handle begins a
-/// new one on the same keyspace, so it can be run again.
+/// new one on the keyspace that was selected last. A run that selects another one begins by selecting its first.
 ///
 /// Errors are those of `forrest_write`; nothing was changed then. The message names the key.
 #[unsafe(no_mangle)]
@@ -470,7 +470,7 @@ pub extern "C" fn forrest_transaction_check(transaction: *mut Transaction) -> i3
     })
 }
 
-/// Discards all reads and changes of a transaction. The handle begins a new one on the same keyspace.
+/// Discards all reads and changes of a transaction. The handle begins a new one on the keyspace that was selected last.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_transaction_rollback(transaction: *mut Transaction) -> i32 {
     guard(|| {
