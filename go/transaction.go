@@ -26,25 +26,38 @@ type Tx struct {
 }
 
 // Update runs a function in a transaction, and commits. After a conflict, or when a lock was not to be had, it runs the
-// function again, until the context ends. Each run begins in this keyspace. If the function fails, nothing is changed
-// and its error is returned, if what it read was true at one instant; otherwise it runs again. It must not keep the
-// transaction, or commit it.
+// function again, until the context ends; after a lock that was not to be had it pauses, for at most 50 ms. Each run
+// begins in this keyspace. If the function fails, nothing is changed and its error is returned, if what it read was
+// true at one instant; otherwise it runs again. It must not keep the transaction, or commit it.
 func (w *writer) Update(ctx context.Context, run func(tx *Tx) error) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	tx, err := w.Begin()
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	for {
-		if ctx != nil && ctx.Err() != nil {
+	for pause := time.Millisecond; ; {
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		again, err := tx.attempt(run)
 		if !again {
 			return err
 		}
+		if tx.isBusy {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+			pause = min(2*pause, busyPauseMax)
+		}
 	}
 }
+
+// busyPauseMax bounds the growing pause of Update after a lock that was not to be had.
+const busyPauseMax = 50 * time.Millisecond
 
 // attempt runs a function and commits, and tells whether to do it again.
 func (tx *Tx) attempt(run func(tx *Tx) error) (again bool, err error) {

@@ -310,6 +310,20 @@ func TestUpdatesEnd(t *testing.T) {
 	equal(t, runs, 2)
 	equal(t, pairs(t, db, Bounds{}), "k=locked")
 
+	// Runs for a lock that stays held do not follow at full speed, and the context ends the pause between them.
+	other, err = db.Begin()
+	must(t, err)
+	must(t, other.Lock(b("k")))
+	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	runs = 0
+	is(t, db.Update(ctx, func(tx *Tx) error {
+		runs++
+		return errors.Join(tx.SetLockWait(0), tx.Lock(b("k")))
+	}), context.DeadlineExceeded, "")
+	equal(t, runs < 20, true)
+	must(t, other.Rollback())
+
 	// A panic leaves nothing open.
 	func() {
 		defer func() { equal(t, recover() == "mine", true) }()
