@@ -11,7 +11,8 @@
 use crate::fault::{DAMAGED, Fault};
 use crate::keys::{self, Kind, OWN, Record, SLOTS};
 use forrest::{
-    Committed, Db, Durability, Keyspace, Op, Snapshot, Transaction, Value, WriteBatch, WriteOptions,
+    Committed, Db, Durability, ErrorKind, Keyspace, Op, Snapshot, Transaction, Value, WriteBatch,
+    WriteOptions,
 };
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -29,6 +30,8 @@ const GENERATION_KEY: &[u8] = &[OWN, b'g'];
 const SLOTS_KEY: &[u8] = &[OWN, b's'];
 /// Generations that are taken at a time. Those that are left when the process ends are lost.
 const GENERATIONS: u64 = 1 << 16;
+/// Pairs that are counted one by one, for a number that may be approximate beyond.
+const COUNTED_MAX: u64 = 10_000;
 
 /// A key that exists.
 pub(crate) struct Found {
@@ -219,6 +222,28 @@ impl Data {
             ControlFlow::Continue(())
         })?;
         Ok(count)
+    }
+
+    /// The same, but only about if they are more than [`COUNTED_MAX`], so that other clients need not wait. A store in
+    /// the kernel has no such number, and counts.
+    pub(crate) fn count_about(&mut self, start: &[u8], end: &[u8]) -> Result<u64, Fault> {
+        let mut count = 0;
+        let mut see = || {
+            count += 1;
+            if count > COUNTED_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        match self.transaction {
+            None => self.space.scan_keys(start..end, |_| see())?,
+            Some(_) => self.scan((start, end), false, |_, _| see())?,
+        }
+        if count <= COUNTED_MAX {
+            return Ok(count);
+        }
+        match self.space.approximate(start..end) {
+            Ok(about) => Ok(about.keys.max(count)),
+            Err(error) if error.kind() == ErrorKind::Unsupported => self.count(start, end),
+            Err(error) => Err(error.into()),
+        }
     }
 
     // Changes.

@@ -85,10 +85,10 @@ fn section(context: &mut Context, section: &str, text: &mut String) -> Result<()
         for database in 0..server.settings.databases {
             let slot = server.data.slot(database);
             let records = keys::records(slot);
-            let count = server.data.count(&records, &keys::after(records))?;
+            let count = server.data.count_about(&records, &keys::after(records))?;
             if count > 0 {
                 let (start, end) = (keys::expiry(slot, 0, &[]), [slot, 3]);
-                let expires = server.data.count(&start, &end)?;
+                let expires = server.data.count_about(&start, &end)?;
                 let _infallible = write!(text, "db{database}:keys={count},expires={expires},avg_ttl=0\r\n");
             }
         }

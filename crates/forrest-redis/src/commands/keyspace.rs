@@ -303,7 +303,7 @@ pub(crate) fn keys(context: &mut Context, args: &[&[u8]]) -> Done {
 
 pub(crate) fn dbsize(context: &mut Context, _: &[&[u8]]) -> Done {
     let records = keys::records(context.slot());
-    let count = context.server.data.count(&records, &keys::after(records))?;
+    let count = context.server.data.count_about(&records, &keys::after(records))?;
     context.reply.count(count);
     Ok(())
 }

@@ -55,6 +55,41 @@ fn what_is_read_and_who_is_undone_takes_little_of_the_limit() {
     });
 }
 
+/// Numbers of keys are exact up to 10,000. To count more would keep all other clients waiting.
+#[test]
+fn many_keys_are_counted_about() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    for url in ["memory:", path.to_str().unwrap()] {
+        let db = Db::builder().durability(Durability::Memory).batch_ops_max(15_000).open(url).unwrap();
+        let running = Running::new(&db, options());
+        drop(db);
+        let mut client = running.client();
+        let mut fill = |from: u32, to: u32| {
+            for keys in (from..to).collect::<Vec<_>>().chunks(500) {
+                let requests = keys.iter().map(|key| format!("set key:{key} v px 100000000\r\n"));
+                client.send(requests.collect::<String>().as_bytes());
+                keys.iter().for_each(|_| assert_eq!(client.reply(), "OK"));
+            }
+        };
+        fill(0, 10_000);
+        let mut other = running.client();
+        assert_eq!(other.call("dbsize"), ":10000", "{url}");
+        assert!(other.call("info").contains("db0:keys=10000,expires=10000,"), "{url}");
+        fill(10_000, 20_000);
+        for (request, name) in [("info", "keys="), ("info", "expires="), ("dbsize", ":")] {
+            let reply = other.call(request);
+            let (_, rest) = reply.split_once(name).unwrap();
+            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            let count: u32 = digits.parse().unwrap();
+            assert!((15_000..=25_000).contains(&count), "{url}: {count} {name}");
+        }
+        // Within EXEC each key that is counted is one that was read.
+        let reply = exec(&mut other, ["set key:0 w", "dbsize"].map(str::to_owned));
+        assert!(reply.starts_with("[OK, :"), "{url}: {reply}");
+    }
+}
+
 /// The members that a command reads count, so that the limit shows how many they are.
 #[test]
 fn a_few_random_members_are_chosen_without_reading_all() {
