@@ -78,6 +78,7 @@ type Foreign = (&'static str, &'static str, fn(&Workspace) -> Result<(), String>
 const FOREIGN: &[Foreign] = &[
     ("llds-user", "forrest-cli/llds-user,forrest-c/llds-user,forrest-kvbench/llds-user", setup::compiler),
     ("Zstandard", "forrest-db/zstd", setup::compiler),
+    ("TLS, whose cryptography is in C", "forrest-cli/tls", setup::compiler),
     ("kvbench's peers in C++", "forrest-kvbench/cpp", setup::peers),
 ];
 /// Features in Rust alone that are off by default, and have tests.

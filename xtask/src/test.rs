@@ -154,6 +154,7 @@ fn tests(workspace: &Workspace) -> Verdict {
         ("simulated counters and the C library under valgrind", setup::valgrind(workspace)),
         ("the C library from C++", setup::cpp(workspace)),
         ("dumps of RocksDB and LMDB", setup::other_stores(workspace)),
+        ("connections by TLS", setup::programs(workspace, &[("openssl", "openssl")])),
     ];
     let outcome = with_foreign(workspace, TESTS, &[])?;
     let missing = programs.into_iter().filter_map(|(what, got)| Some(format!("{what}: {}", got.err()?)));
