@@ -30,6 +30,10 @@ const GENERATION_KEY: &[u8] = &[OWN, b'g'];
 const SLOTS_KEY: &[u8] = &[OWN, b's'];
 /// Generations that are taken at a time. Those that are left when the process ends are lost.
 const GENERATIONS: u64 = 1 << 16;
+/// About what an operation of a batch takes in memory, beside its key and value.
+const OP_BYTES: usize = 64;
+/// Bytes of changes above which their memory is given back.
+const KEPT_BYTES_MAX: usize = 64 << 10;
 /// Pairs that are counted one by one, for a number that may be approximate beyond.
 const COUNTED_MAX: u64 = 10_000;
 
@@ -256,7 +260,7 @@ impl Data {
     }
 
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
-        self.push(Op::Set { key, value });
+        self.push(Op::Set { key, value })?;
         if let Some(written) = &mut self.written {
             written.insert(key.to_vec(), Some(value.into()));
         }
@@ -264,7 +268,7 @@ impl Data {
     }
 
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<(), Fault> {
-        self.push(Op::Delete { key });
+        self.push(Op::Delete { key })?;
         if let Some(written) = &mut self.written {
             written.insert(key.to_vec(), None);
         }
@@ -273,18 +277,31 @@ impl Data {
 
     /// Removes all pairs from `start` on and before `end`. Not for what the command reads again.
     pub(crate) fn remove_range(&mut self, start: &[u8], end: &[u8]) -> Result<(), Fault> {
-        self.push(Op::DeleteRange { start, end: Some(end) });
-        Ok(())
+        self.push(Op::DeleteRange { start, end: Some(end) })
     }
 
-    /// Adds a change to those of the command.
+    /// Adds a change to those of the command, or fails if they are more than a batch of the store may have. A store in
+    /// memory has no limit of operations, but what they take counts there.
     #[inline]
-    fn push(&mut self, op: Op<&[u8]>) {
+    fn push(&mut self, op: Op<&[u8]>) -> Result<(), Fault> {
         match self.is_private {
             // Its operations are applied to the keyspace one by one. To name it in each would take longer.
             true => drop(self.batch.push(op)),
             false => drop(self.batch.on(&self.space).push(op)),
         }
+        let (ops, bytes) = (self.batch.len(), self.batch.bytes());
+        let (ops_max, bytes_max) = self.db.batch_limits();
+        let (ops_max, held) =
+            if self.is_private { (usize::MAX, bytes + ops * OP_BYTES) } else { (ops_max, bytes) };
+        if ops <= ops_max && held <= bytes_max {
+            return Ok(());
+        }
+        self.has_failed |= self.in_exec;
+        Err(match ops > ops_max {
+            true => forrest::Error::limit("batch", "operations", ops, ops_max),
+            false => forrest::Error::limit("batch", "bytes", held, bytes_max),
+        }
+        .into())
     }
 
     /// A generation that was never used.
@@ -330,7 +347,7 @@ impl Data {
         new.push(&mut value);
         value.extend_from_slice(string);
         let done = self.put(&at, &value);
-        if value.capacity() > 64 << 10 {
+        if value.capacity() > KEPT_BYTES_MAX {
             value = Vec::new();
         }
         (self.key, self.value) = (at, value);
@@ -394,11 +411,7 @@ impl Data {
         } else {
             self.db.write(&self.batch)
         };
-        let is_large = self.batch.bytes() > 64 << 10;
-        self.batch.clear();
-        if is_large {
-            self.batch = WriteBatch::new();
-        }
+        self.empty();
         done?;
         self.swapped_from = None;
         Ok(())
@@ -436,8 +449,18 @@ impl Data {
 
     /// Forgets what the command would have changed.
     pub(crate) fn undo(&mut self) {
-        self.batch.clear();
+        self.empty();
         self.written = None;
+    }
+
+    /// Empties the batch.
+    #[inline]
+    fn empty(&mut self) {
+        let is_large = self.batch.bytes() > KEPT_BYTES_MAX;
+        self.batch.clear();
+        if is_large {
+            self.batch = WriteBatch::new();
+        }
     }
 
     /// The same for all since [`begin`](Data::begin), if there is a transaction.
@@ -469,6 +492,23 @@ impl Data {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_that_are_too_many_are_refused_before_they_are_held() {
+        for is_private in [true, false] {
+            let db = Db::builder().batch_ops_max(8).batch_bytes_max(1000).open("memory:").unwrap();
+            let mut data = Data::open(&db).unwrap();
+            data.is_private = is_private;
+            let refused = (0..100).find(|number| data.put(&[1, *number], b"").is_err());
+            // 2 bytes and 64 for each of those in memory.
+            assert_eq!(refused, Some(if is_private { 15 } else { 8 }));
+            data.discard();
+            assert!(data.batch.is_empty());
+            let why = data.put(&[1], &[0; 1000]).unwrap_err();
+            assert!(why.0.contains("at most 1000 bytes are allowed"), "{why:?}");
+            data.discard();
+        }
+    }
 
     #[test]
     fn a_swap_that_cannot_be_applied_is_undone() {

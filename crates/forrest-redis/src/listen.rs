@@ -215,8 +215,15 @@ fn round(hub: &Hub) -> bool {
     let mut server = hub.server.borrow_mut();
     server.look_at_memory();
     server.drop_snapshots();
-    // A store that fails says so to the next client that writes.
-    server.expires_actively && server.expire_some().unwrap_or(false)
+    if !server.expires_actively {
+        return false;
+    }
+    let has_more = server.expire_some();
+    if has_more.is_err() {
+        // A store that fails says so to the next client that writes.
+        server.data.undo();
+    }
+    has_more.unwrap_or(false)
 }
 
 async fn accept_all(listener: TcpListener, hub: Rc<Hub>, tls: Acceptor) {

@@ -15,7 +15,7 @@ use crate::waiting::Waiting;
 use forrest::{Capability, Db, Snapshot};
 use forrest_base::random::Random;
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write as _;
 use std::ops::ControlFlow;
@@ -159,9 +159,10 @@ impl Server {
         client.is_dirty.set(false);
     }
 
-    /// True if any key is watched.
-    pub(crate) fn has_watched(&self) -> bool {
-        !self.watched.is_empty()
+    /// The keys of a database that clients watch.
+    pub(crate) fn watched_of(&self, database: usize) -> HashSet<Vec<u8>> {
+        let keys = self.watched.keys().filter(|(of, _)| *of == database);
+        keys.map(|(_, key)| key.clone()).collect()
     }
 
     /// Notes that a key has changed.

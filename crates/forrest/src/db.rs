@@ -145,9 +145,8 @@ impl Db {
 
     /// The limits and locks of a new transaction.
     pub(crate) fn shared_of_transaction(&self) -> Shared {
-        // ORDERING: each limit stands for itself.
-        let (ops_max, bytes_max) = (&self.batches.ops_max, &self.batches.bytes_max);
-        Shared::new(ops_max.load(Relaxed), bytes_max.load(Relaxed), self.locks.clone())
+        let (ops_max, bytes_max) = self.batch_limits();
+        Shared::new(ops_max, bytes_max, self.locks.clone())
     }
 
     /// A [`Builder`], which opens a store with other options than the defaults.
@@ -313,11 +312,25 @@ impl Db {
     /// As [`write_with`](Db::write_with), without `ConditionFailed`.
     pub fn try_write_with(&self, batch: impl Borrow<WriteBatch>, options: &WriteOptions) -> Result<Written> {
         let batch = batch.borrow();
-        // ORDERING: each limit stands for itself.
-        let (ops_max, bytes_max) = (&self.batches.ops_max, &self.batches.bytes_max);
-        batch.check(self, ops_max.load(Relaxed), bytes_max.load(Relaxed))?;
+        let (ops_max, bytes_max) = self.batch_limits();
+        batch.check(self, ops_max, bytes_max)?;
         let ops = batch.ops().map(|(keyspace, op)| (keyspace.unwrap_or(&self.default).space(), op));
         self.store.write(ops, options.durability)
+    }
+
+    /// The most operations and the most bytes that a batch of this store may have, as
+    /// [`batch_ops_max`](Builder::batch_ops_max) and [`batch_bytes_max`](Builder::batch_bytes_max) say: for programs
+    /// that collect changes without an end of their own.
+    ///
+    /// ```
+    /// # use forrest::Db;
+    /// let db = Db::builder().batch_ops_max(10).batch_bytes_max(100).open("memory:")?;
+    /// assert_eq!(db.batch_limits(), (10, 100));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn batch_limits(&self) -> (usize, usize) {
+        // ORDERING: each limit stands for itself.
+        (self.batches.ops_max.load(Relaxed), self.batches.bytes_max.load(Relaxed))
     }
 
     /// Takes a snapshot: one state of all keyspaces, to read while the store changes. It copies nothing, and

@@ -9,8 +9,8 @@ use crate::keys::{self, Kind, RECORD_BYTES, Record};
 use crate::number;
 use std::ops::ControlFlow;
 
-/// Pairs that a copy reads before it writes them.
-const COPIED_AT_ONCE: usize = 1024;
+/// Bytes of pairs after which a copy writes what it has read.
+const COPIED_AT_ONCE: usize = 64 << 10;
 
 pub(crate) fn del(context: &mut Context, args: &[&[u8]]) -> Done {
     if args.len() > 2 {
@@ -213,10 +213,11 @@ fn copy_to(context: &mut Context, found: &Found, key: &[u8], database: usize, ol
         let end = keys::after(from);
         let mut start = from.to_vec();
         loop {
-            let mut pairs = Vec::new();
+            let (mut pairs, mut bytes) = (Vec::new(), 0);
             context.server.data.scan((&start, &end), false, |key, value| {
                 pairs.push(([&to[..], &key[from.len()..]].concat(), value.to_vec()));
-                if pairs.len() < COPIED_AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                bytes += key.len() + value.len();
+                if bytes < COPIED_AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
             let Some((last, _)) = pairs.last() else { break };
             start = [&from[..], &last[to.len()..], &[0]].concat();

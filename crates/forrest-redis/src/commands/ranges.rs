@@ -16,8 +16,8 @@ use std::time::Instant;
 
 /// Keys that a range returns unless its client says otherwise.
 const LIMIT: u64 = 100;
-/// Keys that one command removes.
-const REMOVED_MAX: usize = 1 << 20;
+/// What a command takes in memory for the keys that it removes one by one, in bytes.
+const REMOVED_BYTES_MAX: usize = 128 << 20;
 
 /// The range of records between two bounds.
 fn bounds(slot: u8, start: &[u8], end: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Fault> {
@@ -113,31 +113,33 @@ pub(crate) fn range(context: &mut Context, args: &[&[u8]]) -> Done {
 pub(crate) fn delrange(context: &mut Context, args: &[&[u8]]) -> Done {
     let slot = context.slot();
     let (start, end) = bounds(slot, args[1], args[2])?;
-    let (mut removed, mut is_damaged, mut watched) = (Vec::new(), false, Vec::new());
-    let mut count = 0_u64;
-    let watches = context.server.has_watched();
+    let (mut removed, mut is_damaged, mut touched) = (Vec::new(), false, Vec::new());
+    let (mut count, mut removed_bytes) = (0_u64, 0);
+    let watched = context.server.watched_of(context.client.database);
     context.server.data.scan((&start, &end), false, |key, value| {
         let Some((record, _)) = Record::of(value) else {
             is_damaged = true;
             return ControlFlow::Break(());
         };
         count += 1;
+        let key = &key[RECORD_BYTES..];
         // The records go by one range delete; these have more.
         if record.kind != Kind::String || record.expires != 0 {
-            removed.push((key[RECORD_BYTES..].to_vec(), record));
+            removed.push((key.to_vec(), record));
+            removed_bytes += key.len() + size_of::<(Vec<u8>, Record)>();
         }
-        if watches {
-            watched.push(key[RECORD_BYTES..].to_vec());
+        if watched.contains(key) {
+            touched.push(key.to_vec());
         }
-        if removed.len() > REMOVED_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if removed_bytes > REMOVED_BYTES_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     if is_damaged {
         return Err(DAMAGED);
     }
-    if removed.len() > REMOVED_MAX {
-        let what = "keys that expire or are no strings";
+    if removed_bytes > REMOVED_BYTES_MAX {
+        let what = "of keys that expire or are no strings";
         return Err(Fault::new(format!(
-            "ERR the range has more than {REMOVED_MAX} {what}; take smaller ones"
+            "ERR the range has more than {REMOVED_BYTES_MAX} bytes {what}; take smaller ones"
         )));
     }
     for (key, record) in &removed {
@@ -146,7 +148,7 @@ pub(crate) fn delrange(context: &mut Context, args: &[&[u8]]) -> Done {
     if count > 0 {
         context.server.data.remove_range(&start, &end)?;
     }
-    watched.iter().for_each(|key| context.touch(key));
+    touched.iter().for_each(|key| context.touch(key));
     context.reply.count(count);
     Ok(())
 }

@@ -144,6 +144,44 @@ fn one_command_above_the_limit_changes_nothing() {
     });
 }
 
+/// What a copy has read and is to write is in memory, so that it has a limit in every home.
+#[test]
+fn a_copy_above_the_limit_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    for url in ["memory:", path.to_str().unwrap()] {
+        let db = Db::builder().durability(Durability::Memory).batch_bytes_max(300_000).open(url).unwrap();
+        let running = Running::new(&db, options());
+        drop(db);
+        let mut client = running.client();
+        for field in 0..4 {
+            let field = field.to_string();
+            assert_eq!(client.call_args(&[b"hset", b"h", field.as_bytes(), &[b'x'; 100_000]]), ":1");
+        }
+        for request in ["copy h i", "copy h h db 1", "move h 1"] {
+            let reply = client.call(request);
+            assert!(reply.contains("at most 300000 bytes are allowed"), "{url}: {request}: {reply}");
+        }
+        assert_eq!(client.call("hlen h"), ":4");
+        assert_eq!(client.call("exists i"), ":0");
+        client.call("hdel h 0 1");
+        assert_eq!(client.call("copy h i"), ":1");
+        assert_eq!(client.call("hlen i"), ":2");
+    }
+}
+
+#[test]
+fn a_range_that_goes_touches_the_watched_keys_in_it() {
+    let running = Running::in_memory(options());
+    let (mut client, mut other) = (running.client(), running.client());
+    for (watched, expected) in [("b", "(nil)"), ("bb", "[OK]"), ("d", "[OK]")] {
+        other.call("mset a 1 b 1 c 1 d 1");
+        client.call(&format!("watch {watched}"));
+        assert_eq!(other.call("forrest.delrange [b [c"), ":2");
+        assert_eq!(exec(&mut client, ["set e 1".to_owned()]), expected, "{watched}");
+    }
+}
+
 #[test]
 fn a_command_that_fails_is_undone_and_the_others_go_on() {
     let wrong = "(error) WRONGTYPE Operation against a key holding the wrong kind of value";
