@@ -10,6 +10,7 @@ use crate::client::{Client, Shared, Wait};
 use crate::durable::Syncs;
 use crate::execute::{execute, note_active};
 use crate::options::{Limits as ServerLimits, Sync};
+use crate::reply::Reply;
 use crate::resp::{Limits, Parser};
 use crate::server::Server;
 use forrest::Durability;
@@ -121,7 +122,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         loop {
             let mut turn = self.receive().await?;
             loop {
-                self.wait_for_durability().await?;
+                if let Err(why) = self.wait_for_durability().await {
+                    self.refuse(&why);
+                    turn = Turn::Refused;
+                }
                 self.send().await?;
                 match turn {
                     Turn::Waits => break,
@@ -314,26 +318,35 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Returns when what the client has changed is as durable as its replies say.
-    async fn wait_for_durability(&mut self) -> io::Result<()> {
+    /// Replaces the replies, which do not hold, by an error. Nobody knows for which of them it is, so that the
+    /// connection ends with it.
+    fn refuse(&mut self, why: &str) {
+        self.output.clear();
+        let mut reply = Reply::new(&mut self.output, self.client.is_3, usize::MAX);
+        reply.error(&format!("MISCONF changes were not made durable and may be lost: {why}"));
+        self.hub.server.borrow_mut().warn_of_disk(why);
+    }
+
+    /// Returns when what the client has changed is as durable as its replies say, or with the reason why it is not.
+    async fn wait_for_durability(&mut self) -> Result<(), String> {
         let change = std::mem::take(&mut self.change);
         let (Some(syncs), true) = (&self.hub.syncs, change > 0) else { return Ok(()) };
         let sync = self.hub.server.borrow().sync();
         match sync {
-            Sync::Always => syncs.until(change).await.map_err(io::Error::other),
+            Sync::Always => syncs.until(change).await,
             Sync::EverySecond | Sync::No => self.wait_for_buffer(change).await,
         }
     }
 
     /// Returns when the operating system has a change. One write serves all clients whose requests have arrived.
-    async fn wait_for_buffer(&mut self, change: u64) -> io::Result<()> {
+    async fn wait_for_buffer(&mut self, change: u64) -> Result<(), String> {
         if self.hub.buffered.get() < change && self.hub.server.borrow().clients.len() > 1 {
             // The others execute theirs first.
             tokio::task::yield_now().await;
         }
         if self.hub.buffered.get() < change {
             let server = self.hub.server.borrow();
-            server.data.make_durable(Durability::Buffered).map_err(|fault| io::Error::other(fault.0))?;
+            server.data.make_durable(Durability::Buffered).map_err(|error| error.to_string())?;
             self.hub.buffered.set(server.data.changes());
         }
         Ok(())

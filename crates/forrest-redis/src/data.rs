@@ -146,8 +146,8 @@ impl Data {
     }
 
     /// Makes all changes so far as durable as this.
-    pub(crate) fn make_durable(&self, durability: Durability) -> Result<(), Fault> {
-        Ok(self.db.write_with(WriteBatch::new(), &WriteOptions::new().durability(durability))?)
+    pub(crate) fn make_durable(&self, durability: Durability) -> forrest::Result<()> {
+        self.db.write_with(WriteBatch::new(), &WriteOptions::new().durability(durability))
     }
 
     /// The state of all databases now, to be read later.

@@ -1,7 +1,8 @@
 //! [`Syncs`]: makes changes on disk durable, for all connections that wait at once.
 //!
 //! A thread of its own syncs the store, so that reads of other clients do not wait for the device. A sync serves all
-//! changes that were made before it began, and those that come meanwhile are served together by the next one.
+//! changes that were made before it began, and those that come meanwhile are served together by the next one. One that
+//! fails is reported to those that wait for it; the next change asks for another one.
 
 use forrest::Db;
 use forrest_base::lock;
@@ -15,8 +16,10 @@ struct State {
     wanted: u64,
     /// The number of the last change that is durable.
     done: u64,
+    /// The number of the last change that a sync was for that failed, and why.
+    failed: u64,
+    failure: String,
     syncs: u64,
-    failure: Option<String>,
     is_over: bool,
 }
 
@@ -35,7 +38,7 @@ impl Inner {
     fn run(&self, db: &Db) {
         let mut state = self.lock();
         loop {
-            while state.wanted <= state.done && !state.is_over {
+            while state.wanted <= state.done.max(state.failed) && !state.is_over {
                 state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             if state.is_over {
@@ -48,13 +51,10 @@ impl Inner {
             state = self.lock();
             match synced {
                 Ok(()) => state.done = wanted,
-                Err(error) => state.failure = Some(error.to_string()),
+                Err(error) => (state.failed, state.failure) = (wanted, error.to_string()),
             }
             state.syncs += 1;
             self.progress.notify_waiters();
-            if state.failure.is_some() {
-                return;
-            }
         }
     }
 }
@@ -93,12 +93,18 @@ impl Syncs {
                 if state.done >= change {
                     return Ok(());
                 }
-                if let Some(failure) = &state.failure {
-                    return Err(failure.clone());
+                if state.failed >= change {
+                    return Err(state.failure.clone());
                 }
             }
             progress.await;
         }
+    }
+
+    /// Why the last sync that failed did, if one has.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let state = self.inner.lock();
+        (state.failed > 0).then(|| state.failure.clone())
     }
 
     /// How many syncs there were.

@@ -203,6 +203,9 @@ async fn tick(hub: Rc<Hub>) {
         let mut server = hub.server.borrow_mut();
         if let Some(syncs) = &hub.syncs {
             server.counts.syncs = syncs.count();
+            if let Some(why) = syncs.failure() {
+                server.warn_of_disk(&why);
+            }
             if number.is_multiple_of(TICKS_PER_SYNC) && server.sync() == Sync::EverySecond {
                 syncs.ask(server.data.changes());
             }

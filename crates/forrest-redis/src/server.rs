@@ -73,6 +73,8 @@ pub(crate) struct Server {
     now_ms: Cell<u64>,
     /// When a request of a web page was last reported.
     warned: Option<Instant>,
+    /// It was reported that the disk fails.
+    has_warned_of_disk: bool,
     pub(crate) counts: Counts,
     pub(crate) started: Instant,
     /// Chooses members and keys. Not secret.
@@ -111,6 +113,7 @@ impl Server {
             lap: Instant::now(),
             now_ms: Cell::new(0),
             warned: None,
+            has_warned_of_disk: false,
             counts: Counts::default(),
             started: Instant::now(),
             random: Random(RandomState::new().hash_one(0)),
@@ -309,6 +312,18 @@ impl Server {
                 std::io::stderr().lock(),
                 "warning: {address} sent HTTP, perhaps for a web page that tries to run commands; its connection was \
                  closed"
+            );
+        }
+    }
+
+    /// Reports on standard error, once, that changes were not made durable.
+    pub(crate) fn warn_of_disk(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.has_warned_of_disk, true) {
+            // A server whose standard error is closed goes on.
+            let _ = writeln!(
+                std::io::stderr().lock(),
+                "warning: changes were not made durable, and are refused from now on: {why}; mend the disk, or free \
+                 space on it, and start the server again"
             );
         }
     }

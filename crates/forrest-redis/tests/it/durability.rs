@@ -1,6 +1,7 @@
 //! Stores on disk: everything is there again, and one sync serves many clients.
 
 use crate::harness::{Running, encode, options};
+use forrest::simulated::{self, Failure, Fate, Fault, Simulated, Times};
 use forrest::{Db, Durability};
 use forrest_redis::{Options, Sync};
 
@@ -74,4 +75,32 @@ fn a_keyspace_of_others_is_refused() {
     db.keyspace("redis").unwrap().set("mine", "1").unwrap();
     let error = forrest_redis::Server::bind(&db, options()).err().unwrap();
     assert!(error.to_string().contains("a store of its own"), "{error}");
+}
+
+/// The replies that say OK do not hold then. The connection ended without a word.
+#[test]
+fn a_sync_that_fails_is_the_reply() {
+    for sync in [Sync::Always, Sync::No] {
+        let disk = Simulated::new();
+        let db = simulated::open(disk.clone(), &Db::builder().durability(Durability::Memory)).unwrap();
+        let running = Running::new(&db, Options { sync, ..options() });
+        let mut client = running.client();
+        assert_eq!(client.call("set a 1"), "OK");
+        let kind = if sync == Sync::Always { Failure::SyncFails(Fate::Dropped) } else { Failure::Eio };
+        disk.fail(Fault { at: disk.ios(), times: Times::Once, kind });
+        client.send(b"set a 2\r\nset b 2\r\n");
+        let rest = client.rest();
+        assert!(
+            rest.starts_with("-MISCONF changes were not made durable and may be lost: "),
+            "{sync:?}: {rest}"
+        );
+        assert_eq!(rest.matches("\r\n").count(), 1, "{sync:?}: {rest}");
+        // Others read, and see why they cannot write.
+        let mut client = running.client();
+        assert_ne!(client.call("get a"), "(nil)");
+        assert!(client.call("set a 3").starts_with("(error) MISCONF "), "{sync:?}");
+        // Once the store goes on, syncs are made again.
+        db.resume().unwrap();
+        assert_eq!(running.client().call("set a 4"), "OK");
+    }
 }
