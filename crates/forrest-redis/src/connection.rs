@@ -97,6 +97,8 @@ pub(crate) struct Connection<S> {
     change: u64,
     /// When the request began to arrive of which there is a part.
     half_since: Option<Instant>,
+    /// Since when the client has not given the password that it needs.
+    unknown_since: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -113,6 +115,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             output: Vec::new(),
             change: 0,
             half_since: None,
+            unknown_since: None,
             timer: None,
         }
     }
@@ -153,7 +156,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         // A time that no clock reaches is none.
         let idle = self.hub.server.borrow().settings.idle;
         let deadline = idle.and_then(|idle| Instant::now().checked_add(idle));
-        self.set_timer(deadline);
+        self.set_input_timer(deadline);
         poll_fn(|cx| self.poll_receive(cx)).await
     }
 
@@ -179,7 +182,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn receive_more(&mut self) -> io::Result<usize> {
         let since = *self.half_since.get_or_insert_with(Instant::now);
         let arrived = Duration::from_secs(((self.input.len() - self.done) / BYTES_PER_SECOND) as u64);
-        self.set_timer(since.checked_add(self.hub.limits.half_request.saturating_add(arrived)));
+        self.set_input_timer(since.checked_add(self.hub.limits.half_request.saturating_add(arrived)));
         self.input.reserve(INPUT_AT_ONCE);
         poll_fn(|cx| {
             self.check(cx)?;
@@ -401,6 +404,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Ok(())
         };
         timeout(LINGER, drain).await.unwrap_or(Ok(()))
+    }
+
+    /// Sets the time in which input is to come. A client that needs a password has the time of one request to give it,
+    /// so that those who do not know it cannot hold all places.
+    fn set_input_timer(&mut self, deadline: Option<Instant>) {
+        if self.client.is_known {
+            self.unknown_since = None;
+            return self.set_timer(deadline);
+        }
+        let since = *self.unknown_since.get_or_insert_with(Instant::now);
+        let end = since.checked_add(self.hub.limits.half_request);
+        // A time that no clock reaches is none.
+        self.set_timer([deadline, end].into_iter().flatten().min());
     }
 
     fn set_timer(&mut self, deadline: Option<Instant>) {

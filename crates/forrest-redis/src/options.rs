@@ -56,7 +56,8 @@ pub struct Limits {
     /// Bytes of all buffers of all connections, with requests that wait and watched keys. Above it the connection with
     /// the largest ones is closed.
     pub buffers_bytes: usize,
-    /// How long a client may take to send the next part of a request of which it has sent some.
+    /// How long a client may take to send the next part of a request of which it has sent some; and until it has given
+    /// the password.
     pub half_request: Duration,
     /// How long a client may take to read the next part of its replies.
     pub slow_reader: Duration,

@@ -3,7 +3,7 @@
 
 use crate::harness::{Client, Running, encode, number, options};
 use forrest_redis::{Limits, Options};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -36,6 +36,46 @@ fn half_a_request_ends_after_its_time() {
 fn silence_ends_if_that_was_chosen() {
     let running = with(Limits { idle: Some(Duration::from_millis(20)), ..Limits::default() });
     assert_eq!(running.client().rest(), "");
+}
+
+/// Others could hold all places for ever.
+#[test]
+fn who_does_not_give_the_password_has_a_time() {
+    let limits = Limits { half_request: Duration::from_millis(300), ..Limits::default() };
+    let password = Some(b"secret".to_vec());
+    let running = Running::in_memory(Options { password, limits, ..options() });
+    let mut known = running.client();
+    assert_eq!(known.call("auth secret"), "OK");
+    assert_eq!(running.client().rest(), "");
+    // Requests that get an error do not give it more time.
+    let mut busy = running.client();
+    busy.stream.get_ref().set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+    let mut one = [0; 64];
+    let began = std::time::Instant::now();
+    loop {
+        assert!(began.elapsed() < crate::harness::PATIENCE, "the connection stays");
+        if busy.stream.get_mut().write_all(b"PING\r\n").is_err() {
+            break;
+        }
+        match busy.stream.get_mut().read(&mut one) {
+            Ok(0) => break,
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break,
+            _ => {}
+        }
+    }
+    // One that is known may be silent, and has a time again once it is not known.
+    assert_eq!(known.call("ping"), "PONG");
+    assert_eq!(known.call("reset"), "RESET");
+    assert_eq!(known.call("auth secret"), "OK");
+    assert_eq!(known.call("reset"), "RESET");
+    assert_eq!(known.rest(), "");
+    assert_eq!(number_with_password(&running), 3);
+}
+
+fn number_with_password(running: &Running) -> u64 {
+    let mut client = running.client();
+    client.call("auth secret");
+    number(&mut client, "clients_ended_for_time")
 }
 
 #[test]
