@@ -78,7 +78,7 @@ export declare class ForrestLevel<KDefault = string, VDefault = string>
   compactRange(start: KDefault, end: KDefault): Promise<void>;
   compactRange<K = KDefault>(start: K, end: K, options: StartEndOptions<K>): Promise<void>;
 
-  /** Resolves when every change before it survives power loss. */
+  /** Resolves when every change that was called before it survives power loss. */
   sync(): Promise<void>;
 
   /** With `readOnly`: shows what the writer has changed since the database was opened or refreshed. */

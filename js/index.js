@@ -95,7 +95,7 @@ class ForrestLevel extends AbstractLevel {
   }
 
   async _close() {
-    this.#writes.flush();
+    await this.#writes.settled();
     if (!this.#isInMemory) await binding.close(this.#store);
   }
 
@@ -149,8 +149,8 @@ class ForrestLevel extends AbstractLevel {
     const durability = this.#changing(options);
     const { lower, upper, flags } = boundsOf(options);
     const limit = options.limit > 0 ? options.limit : 0;
-    this.#writes.flush();
-    return binding.clear(this.#store, this.#state(options), lower, upper, flags, limit, durability);
+    const state = this.#state(options);
+    return this.#writes.run(() => binding.clear(this.#store, state, lower, upper, flags, limit, durability));
   }
 
   _iterator(options) {
@@ -208,13 +208,13 @@ class ForrestLevel extends AbstractLevel {
     return this.#additional('checkpoint', () => binding.checkpoint(this.#store, path.resolve(directory)));
   }
 
-  /** Calls `run` once the database is open. */
+  /** Calls `run` once the database is open, after the changes that were called before. */
   async #additional(name, run) {
     if (this.status === 'opening') return this.deferAsync(() => this.#additional(name, run));
     if (this.status !== 'open') {
       throw new ModuleError(`Database is not open: cannot call ${name}()`, { code: 'LEVEL_DATABASE_NOT_OPEN' });
     }
-    this.#writes.flush();
+    await this.#writes.settled();
     return run();
   }
 

@@ -318,13 +318,62 @@ test('changes of one moment are written together', async () => {
   const written = [];
   const writes = new Writes(async (bytes, durability) => written.push([bytes.length, durability]));
   const sets = (count, durability) => Array.from({ length: count }, () => writes.put('key', 'value', durability));
-  await Promise.all([...sets(3, 0), writes.del('key', 0), ...sets(1, 3), writes.put('key', 'v'.repeat(2000), 3), ...sets(2, 3)]);
+  const large = () => writes.put('key', 'v'.repeat(20_000), 3);
+  await Promise.all([...sets(3, 0), writes.del('key', 0), ...sets(1, 3), large(), ...sets(2, 3)]);
   // Each has 9 bytes before its key.
-  assert.deepEqual(written.splice(0), [[3 * 17 + 12, 0], [17, 3], [2012, 3], [2 * 17, 3]]);
+  assert.deepEqual(written.splice(0), [[3 * 17 + 12, 0], [17, 3], [20_012, 3], [2 * 17, 3]]);
   await Promise.all(sets(2500, 0));
   assert.deepEqual(written.splice(0).map(([bytes]) => bytes / 17), [1000, 1000, 500]);
   for (const change of sets(2, 0)) await change;
   assert.deepEqual(written.splice(0), [[2 * 17, 0]]);
+});
+
+test('a write begins when the one before has ended', async () => {
+  const begun = [];
+  const writes = new Writes((bytes) => new Promise((resolve, reject) => {
+    begun.push({ bytes: bytes.length, resolve, reject });
+  }));
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const all = [
+    writes.put('k', '1', 0),
+    writes.put('k', 'x'.repeat(20_000), 0),
+    writes.batch(Buffer.alloc(5), 0),
+    writes.put('k', '', 0)
+  ];
+  await turn();
+  // What comes while others run joins the group that waits.
+  all.push(writes.del('k', 0));
+  let isSettled = false;
+  const settled = writes.settled().then(() => { isSettled = true; });
+  all.push(writes.put('k', '123', 0));
+  for (const expected of [11, 20_010, 5, 20]) {
+    assert.deepEqual(begun.map(({ bytes }) => bytes), [expected]);
+    assert.equal(isSettled, false);
+    const { resolve, reject } = begun.pop();
+    // One that fails does not end those after it.
+    if (expected === 5) reject(new Error('refused'));
+    else resolve();
+    await turn();
+  }
+  await settled;
+  assert.deepEqual(begun.map(({ bytes }) => bytes), [13]);
+  begun.pop().resolve();
+  const states = (await Promise.allSettled(all)).map(({ status }) => status);
+  assert.deepEqual(states, ['fulfilled', 'fulfilled', 'rejected', 'fulfilled', 'fulfilled', 'fulfilled']);
+});
+
+test('changes of several writes keep their order, and sync() comes after them', async (t) => {
+  const db = new ForrestLevel(place(t));
+  await db.open();
+  for (let round = 0; round < 50; round++) {
+    const changes = [db.put('k', 'first'), db.put('k', 'x'.repeat(20_000))];
+    for (let i = 0; i < 1500; i++) changes.push(db.put(`other ${i}`, ''));
+    changes.push(db.batch([{ type: 'put', key: 'k', value: 'batch' }]), db.clear(), db.put('k', String(round)));
+    await db.sync();
+    assert.deepEqual(await db.iterator().all(), [['k', String(round)]]);
+    await Promise.all(changes);
+  }
+  await db.close();
 });
 
 test('changes that are not awaited keep their order', async (t) => {
