@@ -5,8 +5,8 @@
 //! later commands see, and which is one batch too. Only one thread uses this, so nothing changes between what a command
 //! reads and what it writes.
 //!
-//! A transaction of the store compares what it has read at its end. Nobody else writes, so that the transaction begins
-//! with the first change: what was read before costs and counts nothing.
+//! A transaction of the store keeps what it reads, to compare it at its end. Nobody else writes, so that the
+//! transaction begins with the first change, and forgets what a command has read at the end of that.
 
 use crate::fault::{DAMAGED, Fault};
 use crate::keys::{self, Kind, OWN, Record, SLOTS};
@@ -399,7 +399,7 @@ impl Data {
     /// transaction [has failed](Data::has_failed).
     #[inline]
     pub(crate) fn commit(&mut self) -> Result<(), Fault> {
-        self.written = None;
+        self.forget_reads();
         if self.batch.is_empty() {
             return Ok(());
         }
@@ -450,7 +450,16 @@ impl Data {
     /// Forgets what the command would have changed.
     pub(crate) fn undo(&mut self) {
         self.empty();
+        self.forget_reads();
+    }
+
+    /// Forgets what the command has read.
+    #[inline]
+    fn forget_reads(&mut self) {
         self.written = None;
+        if let Some(transaction) = &mut self.transaction {
+            transaction.forget_reads();
+        }
     }
 
     /// Empties the batch.

@@ -171,6 +171,11 @@ fn cost(key: &[u8], write: &Write) -> Cost {
     (ops, ops * key.len() + bytes)
 }
 
+/// What a key that was read counts in bytes.
+fn read_bytes(key: &[u8], found: Option<&Value>) -> usize {
+    PAIR_BYTES + key.len() + found.map_or(0, |value| value.len())
+}
+
 /// What a key with a change counts in the log of changes to take back.
 fn undo_cost(key: &[u8], old: Option<&Write>) -> Cost {
     old.map_or((1, key.len()), |old| cost(key, old))
@@ -612,8 +617,7 @@ impl Draft {
 
     /// Records what the store has at a key.
     fn record(&mut self, key: &[u8], found: Option<Value>) -> Result<()> {
-        let bytes = PAIR_BYTES + key.len() + found.as_ref().map_or(0, |value| value.len());
-        self.shared.replace(NOTHING, (1, bytes))?;
+        self.shared.replace(NOTHING, (1, read_bytes(key, found.as_ref())))?;
         self.reads.insert(key.to_vec(), found);
         Ok(())
     }
@@ -682,6 +686,14 @@ impl Draft {
                 }
             }
         }
+    }
+
+    pub(crate) fn forget_reads(&mut self) {
+        let bytes = |(key, found): (&Vec<u8>, &Option<Value>)| read_bytes(key, found.as_ref());
+        let reads = (self.reads.len(), self.reads.iter().map(bytes).sum());
+        self.shared.restore(plus(reads, self.known.cost()), NOTHING);
+        self.reads.clear();
+        self.known.clear();
     }
 
     pub(crate) fn forget_changes(&mut self) {

@@ -346,6 +346,25 @@ impl Transaction {
         Ok(())
     }
 
+    /// Forgets what was read so far. The commit does not compare it, and it no longer counts towards the limits; a key
+    /// that is read again is read from the store. Only for a program that knows that nobody else changes what it has
+    /// read: otherwise the transaction is not serializable.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("last", "7")?;
+    /// let mut transaction = db.transaction();
+    /// let last = transaction.get("last")?;
+    /// transaction.forget_reads();
+    /// db.set("last", "8")?;
+    /// transaction.set("copy", last.unwrap())?;
+    /// assert!(transaction.commit()?.is_done());
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn forget_reads(&mut self) {
+        self.drafts.iter_mut().for_each(Draft::forget_reads);
+    }
+
     /// Applies all changes at one instant, if everything that was read is still so at that
     /// instant. Otherwise it changes nothing. Other writers wait meanwhile, as for a batch; readers do not.
     ///
