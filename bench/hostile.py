@@ -8,8 +8,11 @@ KIND is one of:
     half   500 connections, each with half a command
     bulk   20 connections that announce a string of 512 MiB and send as fast as they can
     slow   200 connections that request 200 MB each and read nothing
+    fill   the same, 50 of them, and 50 new ones in their place every 0.2 seconds: the system's buffers for them are
+           being filled all the time, which with `slow` is over before `ready`
 
-It prints `ready` once they are connected, and holds them for the seconds. Meanwhile run, for example:
+It prints `ready` once they are connected, or before it begins to fill, and holds them for the seconds. Meanwhile run,
+for example:
 
     redis-benchmark -p PORT -t set,get -n 100000 -c 10 -r 100000 -d 64 --csv
 """
@@ -45,10 +48,29 @@ def bulk(port):
 
 
 def slow(port):
+    set_big(port)
+    return readers(port, 200)
+
+
+def fill(port, seconds):
+    set_big(port)
+    print("ready", flush=True)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        clients = readers(port, 50)
+        time.sleep(0.2)
+        for client in clients:
+            client.close()
+
+
+def set_big(port):
     with connect(port) as client:
         client.sendall(command(b"SET", b"big", b"y" * 100_000))
         client.recv(100)
-    return [sent(port, command(b"GET", b"big") * 2000) for _ in range(200)]
+
+
+def readers(port, count):
+    return [sent(port, command(b"GET", b"big") * 2000) for _ in range(count)]
 
 
 def sent(port, request):
@@ -75,13 +97,16 @@ KINDS = {"idle": idle, "half": half, "bulk": bulk, "slow": slow}
 
 
 def main():
-    if len(sys.argv) != 4 or sys.argv[1] not in KINDS:
+    if len(sys.argv) != 4 or sys.argv[1] not in [*KINDS, "fill"]:
         sys.exit(__doc__)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 65536), most))
-    clients = KINDS[sys.argv[1]](int(sys.argv[2]))
+    port, seconds = int(sys.argv[2]), float(sys.argv[3])
+    if sys.argv[1] == "fill":
+        return fill(port, seconds)
+    clients = KINDS[sys.argv[1]](port)
     print("ready", flush=True)
-    time.sleep(float(sys.argv[3]))
+    time.sleep(seconds)
     del clients
 
 

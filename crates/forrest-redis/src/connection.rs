@@ -1,8 +1,9 @@
 //! One connection: receives requests, executes those that are whole, and sends the replies.
 //!
 //! All requests that a client has sent are executed together, up to [`OUTPUT_AT_ONCE`] bytes of replies. Their replies
-//! go out when their changes are as durable as the server's setting says. While replies wait, nothing more is read
-//! from the client, so that a slow reader holds one such part and one reply at most. A connection that waits for its
+//! go out when their changes are as durable as the server's setting says. Of all connections with more to execute or to
+//! send, one goes on at a time, and others come between. While replies wait, nothing more is read from the client, so
+//! that a slow reader holds one such part and one reply at most. A connection that waits for its
 //! next request has no buffers: it reads into one that all connections share. While a command waits for a key, further
 //! requests are received and kept, up to the limit of one request.
 
@@ -22,6 +23,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 /// Bytes that are read at a time.
@@ -30,6 +32,8 @@ const INPUT_AT_ONCE: usize = 16 << 10;
 const OUTPUT_AT_ONCE: usize = 64 << 10;
 /// Requests after which other clients come first.
 const REQUESTS_AT_ONCE: usize = 1000;
+/// Bytes received and sent after which other clients come first.
+const BYTES_AT_ONCE: usize = 128 << 10;
 /// Largest output buffer that connections pass on to each other.
 const OUTPUT_KEPT: usize = 128 << 10;
 /// How fast a large request has to arrive, in bytes a second.
@@ -45,6 +49,8 @@ pub(crate) struct Hub {
     input: RefCell<Vec<u8>>,
     /// An output buffer that no connection uses.
     output: Cell<Vec<u8>>,
+    /// The turn of the connections that have more to do.
+    turn: Semaphore,
     /// Of a store on disk.
     pub(crate) syncs: Option<Syncs>,
     /// The number of the last change that the operating system has.
@@ -60,6 +66,7 @@ impl Hub {
             server: RefCell::new(server),
             input,
             output: Cell::default(),
+            turn: Semaphore::new(1),
             syncs,
             buffered: Cell::new(0),
             limits,
@@ -97,6 +104,8 @@ pub(crate) struct Connection<S> {
     change: u64,
     /// When the request began to arrive of which there is a part.
     half_since: Option<Instant>,
+    /// Bytes received and sent since others came first.
+    moved: usize,
     /// Since when the client has not given the password that it needs.
     unknown_since: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -115,6 +124,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             output: Vec::new(),
             change: 0,
             half_since: None,
+            moved: 0,
             unknown_since: None,
             timer: None,
         }
@@ -131,7 +141,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
                 self.send().await?;
                 match turn {
-                    Turn::Waits => break,
+                    Turn::Waits if self.moved < BYTES_AT_ONCE => break,
+                    Turn::Waits => {
+                        self.let_others_come().await?;
+                        break;
+                    }
                     Turn::Ends => return Ok(()),
                     Turn::Refused => return self.linger().await,
                     Turn::HasMore => {}
@@ -140,17 +154,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                         continue;
                     }
                 }
-                // Others come first.
-                tokio::task::yield_now().await;
+                self.let_others_come().await?;
                 turn = self.go_on();
             }
         }
+    }
+
+    /// Returns when others have come first. Of all connections with more to do, one goes on between two looks at what
+    /// has arrived, so that a client with one request waits for one of them, however many they are.
+    async fn let_others_come(&mut self) -> io::Result<()> {
+        let hub = self.hub.clone();
+        let mut turn = std::pin::pin!(hub.turn.acquire());
+        let turn = poll_fn(|cx| match turn.as_mut().poll(cx) {
+            Poll::Pending => self.pend(cx),
+            Poll::Ready(turn) => Poll::Ready(turn.map_err(io::Error::other)),
+        })
+        .await?;
+        tokio::task::yield_now().await;
+        drop(turn);
+        self.moved = 0;
+        Ok(())
     }
 
     /// Waits for input, and executes the requests in it.
     async fn receive(&mut self) -> io::Result<Turn> {
         if !self.input.is_empty() {
             let received = self.receive_more().await?;
+            self.moved += received;
             return if received == 0 { Ok(Turn::Ends) } else { Ok(self.go_on()) };
         }
         // A time that no clock reaches is none.
@@ -171,6 +201,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Poll::Ready(Ok(())) if buffer.filled().is_empty() => Poll::Ready(Ok(Turn::Ends)),
             Poll::Ready(Ok(())) => {
                 let bytes = buffer.filled();
+                self.moved += bytes.len();
                 let (turn, done) = self.process(bytes);
                 self.input.extend_from_slice(&bytes[done..]);
                 Poll::Ready(Ok(turn))
@@ -360,15 +391,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut sent = 0;
         self.timer = None;
         while sent < self.output.len() {
-            sent += poll_fn(|cx| {
+            if self.moved >= BYTES_AT_ONCE {
+                self.let_others_come().await?;
+            }
+            // A system with much room for them would copy all of a long reply at once.
+            let end = self.output.len().min(sent + BYTES_AT_ONCE);
+            let written = poll_fn(|cx| {
                 self.check(cx)?;
-                match Pin::new(&mut self.stream).poll_write(cx, &self.output[sent..]) {
+                match Pin::new(&mut self.stream).poll_write(cx, &self.output[sent..end]) {
                     Poll::Pending => self.pend_for_reader(cx),
                     Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                     ready => ready,
                 }
             })
             .await?;
+            sent += written;
+            self.moved += written;
             self.timer = None;
         }
         // A stream of TLS has a buffer of its own.
@@ -453,6 +491,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn pend<T>(&mut self, cx: &mut Context) -> Poll<io::Result<T>> {
         // The timer may have been set after it was looked at.
         self.check(cx)?;
+        self.moved = 0;
         self.client.shared.wake_by(cx.waker());
         let held = self.input.capacity() + self.output.capacity() + self.parser.memory_bytes();
         let wait_bytes = self.client.shared.wait.borrow().as_ref().map_or(0, Wait::memory_bytes);
@@ -574,6 +613,68 @@ mod tests {
             poll
         });
         assert_eq!(run(ended), io::ErrorKind::ConnectionAborted);
+    }
+
+    /// A client that sends the same request for ever, and takes all replies.
+    struct Greedy {
+        requests: Vec<u8>,
+        taken: Rc<Cell<usize>>,
+    }
+
+    impl AsyncRead for Greedy {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            buffer.put_slice(&self.requests);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Greedy {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            self.taken.set(self.taken.get() + bytes.len());
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn others_wait_for_one_of_many_greedy_clients() {
+        for value in [100, 10_000, 1 << 20] {
+            let hub = hub(ServerLimits::default());
+            let set = [&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n"[..], format!("${value}\r\n").as_bytes()].concat();
+            connection(&hub, Stuck(b"")).process(&[&set[..], &vec![b'x'; value], b"\r\n"].concat());
+            let taken = Rc::new(Cell::new(0));
+            let local = tokio::task::LocalSet::new();
+            for _ in 0..20 {
+                let greedy = Greedy { requests: b"GET k\r\n".repeat(900), taken: taken.clone() };
+                let mut connection = connection(&hub, greedy);
+                local.spawn_local(async move { connection.run().await });
+            }
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let most = local.block_on(&runtime, async {
+                let (mut most, mut before) = (0, 0);
+                // At first each of them executes what has arrived.
+                for round in 0..300 {
+                    tokio::task::yield_now().await;
+                    let now = taken.get();
+                    most = most.max(if round < 30 { 0 } else { now - before });
+                    before = now;
+                }
+                most
+            });
+            assert!(taken.get() > 100 * OUTPUT_AT_ONCE, "{value}");
+            assert!(most <= 4 * BYTES_AT_ONCE, "{most} bytes of replies of {value}");
+        }
     }
 
     #[test]
