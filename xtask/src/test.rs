@@ -166,7 +166,8 @@ fn tests(workspace: &Workspace) -> Verdict {
     })
 }
 
-/// What the command line, the C library and all beneath them must compile for, beside the machine at hand.
+/// What the command line, the libraries for other languages and all beneath them must compile for, beside the machine
+/// at hand. None needs the other language to be built.
 const TARGETS: &[&str] = &[
     "x86_64-unknown-linux-gnu",
     "aarch64-unknown-linux-gnu",
@@ -174,6 +175,10 @@ const TARGETS: &[&str] = &[
     "x86_64-apple-darwin",
     "aarch64-apple-darwin",
 ];
+
+/// The packages that `cross` checks.
+const CROSSED: [&str; 7] =
+    ["forrest-cli", "forrest-c", "forrest-leveldb", "remixdb-c", "forrest-jni", "forrest-node", "forrest-py"];
 
 /// Homes of which the library may have one only.
 const HOMES: &[&str] = &["memory", "llds", "disk"];
@@ -184,8 +189,7 @@ fn cross(workspace: &Workspace) -> Verdict {
     for triple in TARGETS.iter().filter(|triple| **triple != host) {
         match setup::target(workspace, triple) {
             Ok(()) => {
-                let packages = ["forrest-cli", "forrest-c", "forrest-leveldb", "remixdb-c"]
-                    .map(|name| ["--package", name]);
+                let packages = CROSSED.map(|name| ["--package", name]);
                 let mut command = workspace.cargo(&["check", "--locked", "--target", triple]);
                 workspace::run(command.args(packages.as_flattened()))?;
             }
