@@ -5,7 +5,7 @@ use crate::code::{FORREST_NOT_FOUND, FORREST_OK};
 use crate::db::Db;
 use crate::failure::{Failure, guard};
 use crate::handle::Table;
-use forrest_rust::{Cursor, MAX_KEY_BYTES, Value};
+use forrest_rust::{Cursor, Value};
 use std::ffi::c_void;
 use std::ptr;
 
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn forrest_iter_seek(iter: *mut Iter, key: *const c_void, 
     guard(|| {
         // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
         let key = unsafe { argument::bound(key, key_bytes) };
-        ITERS.exclusive(iter)?.0.go(|cursor| seek(cursor, key?))
+        ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.seek(key?)?))
     })
 }
 
@@ -109,24 +109,8 @@ pub unsafe extern "C" fn forrest_iter_seek_for_prev(
     guard(|| {
         // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
         let key = unsafe { argument::bound(key, key_bytes) };
-        // No key lies between one that is too long and its beginning.
-        ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.seek_for_prev(beginning(key?))?))
+        ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.seek_for_prev(key?)?))
     })
-}
-
-/// The beginning of a key, as long as the longest key.
-fn beginning(key: &[u8]) -> &[u8] {
-    &key[..key.len().min(MAX_KEY_BYTES)]
-}
-
-/// Moves to the first key at or after `key`.
-fn seek(cursor: &mut Cursor, key: &[u8]) -> Result<bool, Failure> {
-    let beginning = beginning(key);
-    let found = cursor.seek(beginning)?;
-    if key.len() > MAX_KEY_BYTES && cursor.key() == Some(beginning) {
-        return Ok(cursor.next()?);
-    }
-    Ok(found)
 }
 
 /// Moves to the first key.

@@ -5,7 +5,7 @@ use crate::db::Db;
 use crate::failure::{Failure, put, quiet};
 use crate::options::ReadOptions;
 use crate::order::Order;
-use forrest::{Cursor, MAX_KEY_BYTES, Value, View};
+use forrest::{Cursor, Value, View};
 use std::ffi::c_char;
 use std::fmt;
 use std::ptr;
@@ -44,14 +44,7 @@ impl Place {
     /// Moves to the first key at or after one of any length.
     fn seek(&mut self, target: &[u8]) -> Result<bool, Failure> {
         self.order.check(&self.view, target)?;
-        let Some(longest) = target.get(..MAX_KEY_BYTES + 1) else { return Ok(self.cursor.seek(target)?) };
-        // No key is as long as the target, so the first one after its beginning is the one.
-        let longest = &longest[..MAX_KEY_BYTES];
-        let found = self.cursor.seek(longest)?;
-        if found && self.cursor.key() == Some(longest) {
-            return Ok(self.cursor.next()?);
-        }
-        Ok(found)
+        Ok(self.cursor.seek(target)?)
     }
 }
 

@@ -4,8 +4,9 @@
 //! Between two calls neither holds anything that another thread could wait for.
 
 use crate::engine;
-use forrest_engine::op::check_key;
-use forrest_engine::{Chunk, Cursor as _, Direction, Error, Filled, Goto, Result, Value, View as _};
+use forrest_engine::{
+    Chunk, Cursor as _, Direction, Error, Filled, Goto, MAX_KEY_BYTES, Result, Value, View as _,
+};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::{Bound, Deref};
@@ -363,8 +364,7 @@ impl fmt::Debug for Entry {
 /// sees the same concurrent changes as a [`Range`] that began there. It reads some pairs ahead: to see a
 /// change that was just made near the cursor, jump.
 ///
-/// Moves fail with `Limit` if a key is too long. On a view of the newest state they fail with
-/// `InvalidArgument` once the keyspace has been dropped.
+/// On a view of the newest state moves fail with `InvalidArgument` once the keyspace has been dropped.
 ///
 /// ```
 /// # let db = forrest::Db::open("memory:")?;
@@ -406,16 +406,21 @@ impl Cursor {
         self
     }
 
-    /// Moves to the first key at or after `key`. If there is none, returns false and stands at no pair.
+    /// Moves to the first key at or after `key`, which may have any length, as a bound of a range. If there is none,
+    /// returns false and stands at no pair.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        check_key(key.as_ref())?;
-        self.cursor.goto(Goto::Seek(key.as_ref()))
+        let (key, is_cut) = cut(key.as_ref());
+        let found = self.cursor.goto(Goto::Seek(key))?;
+        if is_cut && self.cursor.key() == Some(key) {
+            return self.next();
+        }
+        Ok(found)
     }
 
-    /// Moves to the last key at or before `key`. If there is none, returns false and stands at no pair.
+    /// Moves to the last key at or before `key`, which may have any length. If there is none, returns false and stands
+    /// at no pair.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        check_key(key.as_ref())?;
-        self.cursor.goto(Goto::SeekForPrev(key.as_ref()))
+        self.cursor.goto(Goto::SeekForPrev(cut(key.as_ref()).0))
     }
 
     /// Moves to the first key. Returns false if there are no keys.
@@ -485,6 +490,12 @@ impl Cursor {
         }
         Ok(self.cursor.value())
     }
+}
+
+/// The beginning of a key, as long as the longest key, and whether it is cut. No key lies between a key that is cut and
+/// its beginning.
+fn cut(key: &[u8]) -> (&[u8], bool) {
+    (&key[..key.len().min(MAX_KEY_BYTES)], key.len() > MAX_KEY_BYTES)
 }
 
 impl fmt::Debug for Cursor {

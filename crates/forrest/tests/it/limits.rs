@@ -55,8 +55,6 @@ fn a_key_that_is_one_byte_too_long_does_nothing() {
     assert_limit(db.add(&key, 1), KEY_MESSAGE);
     assert_limit(db.compare_and_swap(&key, None, None), KEY_MESSAGE);
     assert_limit(db.update(&key, |_| unreachable!("there is nothing to update")), KEY_MESSAGE);
-    assert_limit(db.cursor().seek(&key), KEY_MESSAGE);
-    assert_limit(db.cursor().seek_for_prev(&key), KEY_MESSAGE);
     assert_limit(db.apply(Op::DeleteRange { start: &key, end: None }), KEY_MESSAGE);
     assert_limit(db.apply(Op::DeleteRange { start: &vec![], end: Some(&key) }), KEY_MESSAGE);
     let mut batch = WriteBatch::new();
@@ -83,6 +81,12 @@ fn bounds_longer_than_a_key_stand_where_they_should() {
     assert_eq!(db.range(&bound[..]..).count(), 1);
     assert_eq!(db.range(..&bound[..]).rev().count(), 2);
     assert_eq!(db.prefix(&bound).count(), 0);
+    let mut cursor = db.cursor();
+    assert!(cursor.seek(&bound).unwrap() && cursor.key() == Some(&above[..]));
+    assert!(cursor.seek_for_prev(&bound).unwrap() && cursor.key() == Some(&longest[..]));
+    assert!(cursor.seek([&below[..], &[0]].concat()).unwrap() && cursor.key() == Some(&longest[..]));
+    assert!(!cursor.seek(vec![9; MAX_KEY_BYTES + 1]).unwrap() && cursor.key().is_none());
+    assert!(!cursor.seek_for_prev(vec![5; MAX_KEY_BYTES + 1]).unwrap() && cursor.key().is_none());
     assert_eq!(removed(&db, &bound[..]..), 1);
     fill();
     assert_eq!(removed(&db, (Bound::Excluded(&bound), Bound::Unbounded)), 1);
