@@ -3,6 +3,7 @@
 use crate::args::{BlobCommand, BlobGetArgs, BlobPutArgs};
 use crate::codec::Shown;
 use crate::failure::Failure;
+use crate::interrupt::{self, Patient};
 use crate::progress::Bar;
 use crate::session::{Answer, Session, no_keyspace};
 use forrest::{Blobs, Error};
@@ -61,15 +62,15 @@ fn put(session: &mut Session, blobs: &Blobs, args: &BlobPutArgs) -> Result<Answe
     let (mut source, whole): (Box<dyn Read>, u64) = if args.file == Path::new("-") {
         (Box::new(session.take_stdin()?), 0)
     } else {
-        let file = File::open(&args.file).map_err(|error| Failure::io(what(), error))?;
+        let file = interrupt::open(&args.file).map_err(|error| Failure::io(what(), error))?;
         let whole = file.metadata().map_or(0, |file| file.len());
-        (Box::new(file), whole)
+        (Box::new(Patient(file)), whole)
     };
     let progress = Bar::new(&session.term, session.quiet, whole);
     let mut writer = blobs.writer(&key)?;
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
-        crate::interrupt::check()?;
+        interrupt::check()?;
         let len = match source.read(&mut chunk) {
             Ok(0) => break,
             Ok(len) => len,
@@ -100,7 +101,7 @@ fn get(session: &mut Session, blobs: &Blobs, args: &BlobGetArgs) -> Result<Answe
     };
     let (progress, whole) = (Bar::new(&session.term, session.quiet || file.is_none(), left), left);
     while left > 0 {
-        crate::interrupt::check()?;
+        interrupt::check()?;
         let piece = blob.fill_buf().map_err(Error::of_stream)?;
         let len = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         match &mut file {

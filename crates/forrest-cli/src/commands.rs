@@ -269,15 +269,16 @@ fn load_files(session: &mut Session, args: LoadArgs) -> Result<(Answer, Option<S
     let mut answer = Answer::Done;
     let mut changes = 0;
     let mut refused = args.skip_errors.as_deref().map(Refused::create).transpose()?;
-    for file in &args.files {
+    let loaded = args.files.iter().try_for_each(|file| -> Result<(), Failure> {
         let format = session.format.of_file(file);
         let loaded = load::load(session, file, format, refused.as_mut())?;
         answer = answer.and(loaded.answer);
         changes += loaded.changes;
-    }
-    if let Some(refused) = refused {
-        refused.finish(session)?;
-    }
+        Ok(())
+    });
+    // Also those before a failure.
+    let refused = refused.map_or(Ok(()), |refused| refused.finish(session));
+    loaded.and(refused)?;
     match then {
         Some(ThenCommand::Store(command)) => {
             let (then, shell) = run_on_store(session, command)?;

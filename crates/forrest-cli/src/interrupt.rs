@@ -1,17 +1,26 @@
 //! Ctrl-C: the first asks the running work to stop at its next safe point, the second ends the process.
 //!
 //! Long work calls [`check`] every few thousand steps at the latest. The terminal stays clean, because the code that
-//! draws on it clears it when it ends. A wait for input or for a reader of the output has no safe point. It is marked
-//! by [`waiting`], and the first Ctrl-C during it ends the process.
+//! draws on it clears it when it ends. A wait for input ends soon after Ctrl-C, with an error, so that what was read is
+//! kept. A wait for a reader of the output has no safe point. It is marked by [`waiting`], and the first Ctrl-C during
+//! it ends the process.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
+use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 static REQUESTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 static WAITING: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// How long a read waits for input before it looks for Ctrl-C.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Exit code after Ctrl-C: 128 and the number of the signal, as shells have it.
 pub(crate) const CODE: u8 = 130;
@@ -47,18 +56,35 @@ fn waiting<T>(wait: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     // A request that came before the mark would otherwise be noticed only after the wait.
     let result = match check() {
         Ok(()) => wait(),
-        Err(_) => Err(io::Error::other("interrupted")),
+        Err(_) => Err(interrupted()),
     };
     WAITING.store(false, Ordering::SeqCst);
     result
 }
 
-/// A stream on which reads and writes may wait for another process or the user.
+fn interrupted() -> io::Error {
+    io::Error::other("interrupted")
+}
+
+/// Opens a file to read it. A named pipe waits for its writer.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    waiting(|| File::open(path))
+}
+
+/// A stream on which reads and writes may wait for another process or the user. It has no buffer of its own.
 pub(crate) struct Patient<S>(pub(crate) S);
 
-impl<R: Read> Read for Patient<R> {
+impl<R: Read + AsFd> Read for Patient<R> {
+    /// Fails soon after Ctrl-C.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        waiting(|| self.0.read(buf))
+        loop {
+            check().map_err(|_| interrupted())?;
+            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&LOOK)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return self.0.read(buf),
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 }
 

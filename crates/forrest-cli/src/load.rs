@@ -173,14 +173,12 @@ pub(crate) fn load(
     }
     let name = path.display().to_string();
     let cannot = |e| cannot_read(&name, e);
-    let file = File::open(path).map_err(cannot)?;
+    let file = interrupt::open(path).map_err(cannot)?;
     let metadata = file.metadata().map_err(cannot)?;
     if metadata.is_dir() {
         return Err(cannot(io::Error::from(io::ErrorKind::IsADirectory)));
     }
-    // Reading a file ends soon, so Ctrl-C can wait for it and the progress bar be taken away in order.
-    let file: Box<dyn Read> = if metadata.is_file() { Box::new(file) } else { Box::new(Patient(file)) };
-    let reader = BufReader::with_capacity(1 << 16, file);
+    let reader = BufReader::with_capacity(1 << 16, Patient(file));
     Loader::new(session, format, &name, refused).run(reader, metadata.len())
 }
 

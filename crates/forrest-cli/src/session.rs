@@ -9,8 +9,10 @@ use crate::term::{self, Term};
 use forrest::{Capability, Db, Keyspace, Outcome, Snapshot, WriteBatch};
 use std::ffi::OsStr;
 use std::fmt::Arguments;
-use std::io::{self, BufReader, BufWriter, Stdin, Stdout, Write};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Stdout, Write};
 use std::ops::Bound;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
@@ -151,11 +153,13 @@ impl Session {
     }
 
     /// Standard input, which can have only one reader.
-    pub(crate) fn take_stdin(&mut self) -> Result<BufReader<Patient<Stdin>>, Failure> {
+    pub(crate) fn take_stdin(&mut self) -> Result<BufReader<Patient<File>>, Failure> {
         if std::mem::replace(&mut self.stdin_is_taken, true) {
             return Err(Failure::usage("standard input is being read already, and cannot be read twice"));
         }
-        Ok(BufReader::with_capacity(1 << 16, Patient(io::stdin())))
+        let stdin = io::stdin().as_fd().try_clone_to_owned();
+        let stdin = stdin.map_err(|error| Failure::io("cannot read standard input", error))?;
+        Ok(BufReader::with_capacity(1 << 16, Patient(File::from(stdin))))
     }
 
     /// The bytes of an argument.

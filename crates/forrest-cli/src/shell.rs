@@ -19,7 +19,6 @@ use clap::{CommandFactory, FromArgMatches};
 use forrest::{Keyspace, Op, WriteBatch, Written, line};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStringExt;
@@ -35,7 +34,7 @@ pub(crate) fn run(session: &mut Session, script: Option<&Path>) -> Result<Answer
     let result = match script.filter(|path| *path != Path::new("-")) {
         Some(path) => {
             let name = path.display().to_string();
-            let file = File::open(path).map_err(|e| Failure::io(format!("cannot read {name}"), e))?;
+            let file = interrupt::open(path).map_err(|e| Failure::io(format!("cannot read {name}"), e))?;
             shell.run_script(&name, BufReader::new(Patient(file)))
         }
         None if io::stdin().is_terminal() && io::stdout().is_terminal() => {

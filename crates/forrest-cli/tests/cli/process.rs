@@ -16,6 +16,18 @@ fn interrupt(child: &Child) {
     assert!(sent.success());
 }
 
+/// Waits until a process sleeps, as it does when it waits for input. Returns at once where the system does not say.
+fn until_it_sleeps(child: &Child) {
+    let stat = format!("/proc/{}/stat", child.id());
+    let mut sleeping = 0;
+    while sleeping < 200 {
+        let Ok(stat) = std::fs::read_to_string(&stat) else { return };
+        let is_sleeping = stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'));
+        sleeping = if is_sleeping { sleeping + 1 } else { 0 };
+        std::thread::yield_now();
+    }
+}
+
 fn spawn(place: &Place, arguments: &[&str]) -> Child {
     let mut command = place.command(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -84,17 +96,50 @@ fn ctrl_c_while_input_is_awaited() {
     drop(stdin);
 }
 
+/// What was read before Ctrl-C is loaded, and a note says how much: sorted pairs are in an ingest then.
 #[test]
 fn ctrl_c_during_a_load() {
     let place = Place::new();
+    let pipe = place.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let lines = |step: u32| -> String {
+        (0..100_000).map(|i| format!("key {:06}\tvalue of {i}\n", i * step % 100_000)).collect()
+    };
+    let (sorted, mixed) = (lines(1), lines(7919));
+    for (store, source, lines) in
+        [("sorted", "-", &sorted), ("mixed", "-", &mixed), ("named", "pipe", &sorted)]
+    {
+        let mut child = spawn(&place, &["--db", store, "load", source]);
+        let mut input: Box<dyn Write> = match source {
+            "-" => Box::new(child.stdin.take().unwrap()),
+            _ => Box::new(std::fs::File::options().write(true).open(&pipe).unwrap()),
+        };
+        // More than the pipe holds: when the last is written, the handler is there.
+        input.write_all(lines.as_bytes()).unwrap();
+        until_it_sleeps(&child);
+        interrupt(&child);
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        drop(input);
+        assert_eq!(ran.code, Some(130), "{store}: {}", ran.stderr);
+        let (note, end) = ran.stderr.split_once('\n').unwrap();
+        assert_eq!(end, "forrest: interrupted\n", "{store}");
+        let pairs = note
+            .split(": ")
+            .nth(3)
+            .and_then(|rest| rest.strip_suffix(" pairs loaded before this, which stay"));
+        let pairs: usize =
+            pairs.unwrap_or_else(|| panic!("{store}: {note}")).replace(',', "").parse().unwrap();
+        assert_eq!(pairs, 100_000, "{store}");
+        assert_eq!(place.run(&["--db", store, "count"]).ok(), format!("{pairs}\n"), "{store}");
+    }
+    // In memory there is nothing that stays.
     let mut child = spawn(&place, &["load", "-", "--", "count"]);
     let mut stdin = child.stdin.take().unwrap();
-    // More than the pipe holds: when the last is written, the first has been read, and the handler is there.
-    let lines: String = (0..100_000).map(|i| format!("key {i}\tvalue\n")).collect();
-    stdin.write_all(lines.as_bytes()).unwrap();
+    stdin.write_all(sorted.as_bytes()).unwrap();
+    until_it_sleeps(&child);
     interrupt(&child);
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_quiet(child);
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, &ran.stderr[..]), (Some(130), "forrest: interrupted\n"));
 }
 
 #[test]
