@@ -159,7 +159,9 @@ or .ops; --format tsv and csv hold for files of any name):
   mdb    as LMDB's mdb_dump prints; databases are keyspaces. With -p, LMDB up to
          0.9.24 does not escape backslashes: better without
 Except in tsv, csv and mdb, # begins a comment; in text and hex \"#keyspace NAME\"
-selects the keyspace of the lines after it. An error is reported as
+selects the keyspace of the lines after it. In text, a comment with a tab and a
+carriage return at the end of a line are errors: they may be bytes of a pair,
+which tsv takes as they are. An error is reported as
 FILE:LINE:COLUMN, where the column counts characters from 1; the lines before it
 have been loaded. With --skip-errors FILE wrong lines are written to FILE, which
 must not be one of the files to load. A line that is longer than any pair is

@@ -8,7 +8,7 @@
 //! ends after [`INGEST_BYTES_MAX`], at the end of the pairs of a keyspace, or with the first key that is out of order:
 //! then the load goes on in batches.
 
-use crate::codec::{Format, Item, Left, Mistake, Reader, START_BYTES};
+use crate::codec::{Format, Item, Mistake, Reader, START_BYTES};
 use crate::failure::{Failure, Place};
 use crate::interrupt::{self, Patient};
 use crate::progress::Bar;
@@ -282,6 +282,12 @@ impl<'s, 'n> Loader<'s, 'n> {
         let read = self.lines(reader, len_bytes);
         // What was read before an error is loaded. A note says so if it stays.
         let written = self.end_ingest().and_then(|()| self.write_pending());
+        let comments = self.reader.comments();
+        if comments > 0 {
+            let lines = term::plural(comments, "line", "lines");
+            self.session
+                .note(format_args!("{}: {lines} with # at the beginning taken as comments", self.input));
+        }
         if let Err(failure) = read.and(written) {
             let stays = self.session.db.capabilities().has(Capability::Persistence);
             if stays && self.changes > 0 {
@@ -293,17 +299,6 @@ impl<'s, 'n> Loader<'s, 'n> {
         if self.mismatches > 0 {
             let count = term::plural(self.mismatches, "compare-and-swap", "compare-and-swaps");
             self.session.note(format_args!("{}: {count} did not match", self.input));
-        }
-        let Left { comments, returns } = self.reader.left();
-        if comments > 0 {
-            let lines = term::plural(comments, "line", "lines");
-            let note = "with # at the beginning taken as comments; --format tsv takes them as keys";
-            self.session.note(format_args!("{}: {lines} {note}", self.input));
-        }
-        if returns > 0 {
-            let lines = term::plural(returns, "line", "lines");
-            let note = "that ended with a carriage return loaded without it; --format tsv keeps it";
-            self.session.note(format_args!("{}: {lines} {note}", self.input));
         }
         Ok(Loaded { changes: self.changes, answer: Answer::found(self.mismatches == 0) })
     }

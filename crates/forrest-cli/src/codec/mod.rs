@@ -12,7 +12,8 @@
 //! But in the last two a line that begins with `#` is a comment; a key that begins with `#` is escaped in `text`. A
 //! pair's keyspace is named in `text` and `hex` by a line `#keyspace NAME` before it, in `jsonl` by the field
 //! `"keyspace"`, in `ops` by `@NAME` before the operation, and in `mdb` in a header. Empty lines mean nothing, and so
-//! does a carriage return at the end of a line.
+//! does a carriage return at the end of a line. But in `text`, where both might be bytes of a pair, a carriage return
+//! at the end and a comment with a tab are errors.
 
 pub(crate) mod csv;
 pub(crate) mod hex;
@@ -370,7 +371,9 @@ pub(crate) struct Extent {
 /// Reads an input line by line.
 pub(crate) enum Reader {
     /// In a format whose lines mean the same everywhere.
-    Lines(Format, Left),
+    Lines(Format),
+    /// In `text`, with the number of comments so far.
+    Text(u64),
     Tsv,
     Csv(csv::Reader),
     Ldb(ldb::Reader),
@@ -385,7 +388,8 @@ impl Reader {
             Format::Csv => Reader::Csv(csv::Reader::default()),
             Format::Ldb => Reader::Ldb(ldb::Reader::default()),
             Format::Mdb | Format::MdbPrint => Reader::Mdb(mdb::Reader::default()),
-            format => Reader::Lines(format, Left::default()),
+            Format::Text => Reader::Text(0),
+            format => Reader::Lines(format),
         }
     }
 
@@ -394,10 +398,11 @@ impl Reader {
         let whole = line;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         match self {
-            Reader::Lines(format, left) => {
-                let item = read_line(*format, line)?;
-                left.comments += u64::from(item == Item::Nothing && line.starts_with(b"#"));
-                left.returns += u64::from(line.len() < whole.len());
+            Reader::Lines(format) => read_line(*format, line),
+            Reader::Text(comments) => {
+                check_text(whole)?;
+                let item = read_line(Format::Text, whole)?;
+                *comments += u64::from(item == Item::Nothing && whole.starts_with(b"#"));
                 Ok(item)
             }
             Reader::Tsv => read_tsv(whole),
@@ -433,22 +438,28 @@ impl Reader {
         }
     }
 
-    /// What was left out of the lines so far.
-    pub(crate) fn left(&self) -> Left {
-        match self {
-            Reader::Lines(_, left) => *left,
-            _ => Left::default(),
-        }
+    /// Comments so far, where a line of a file of pairs might be taken for one.
+    pub(crate) fn comments(&self) -> u64 {
+        if let Reader::Text(comments) = self { *comments } else { 0 }
     }
 }
 
-/// What a format leaves out of lines.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Left {
-    /// Lines that are comments.
-    pub(crate) comments: u64,
-    /// Lines that ended with a carriage return.
-    pub(crate) returns: u64,
+/// Fails on a line of `text` of which bytes would get lost that may belong to a pair.
+fn check_text(line: &[u8]) -> Result<(), Mistake> {
+    if let Some(line) = line.strip_suffix(b"\r") {
+        return Err(Mistake::new(
+            line.len(),
+            "a carriage return at the end; write \\r, or load with --format tsv, if it belongs to the value, and else \
+             remove it, as tr -d '\\r' does",
+        ));
+    }
+    if line.starts_with(b"#") && line.contains(&b'\t') {
+        return Err(Mistake::new(
+            0,
+            r"a comment with a tab; write \x23 for a # that begins a key, or load with --format tsv",
+        ));
+    }
+    Ok(())
 }
 
 fn read_tsv(line: &[u8]) -> Result<Item, Mistake> {
