@@ -880,7 +880,7 @@ pub(crate) struct CrashArgs {
 }
 
 /// Options of the store, for all commands. Without one it has the library's default.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, PartialEq, Default, Args)]
 #[command(next_help_heading = "Options of the store; sizes as 64M or 1G")]
 pub(crate) struct StoreOptions {
     /// Disk: memory in total; the cache takes the rest

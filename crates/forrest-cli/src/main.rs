@@ -62,7 +62,7 @@ mod top;
 mod verify;
 mod web;
 
-use args::{BackupCommand, Cli, Command, KeyCommand, LldsCommand, StoreArgs, StoreCommand};
+use args::{BackupCommand, Cli, Command, KeyCommand, LldsCommand, StoreArgs, StoreCommand, StoreOptions};
 use clap::{CommandFactory, Parser};
 use failure::Failure;
 use forrest::EncryptionKey;
@@ -107,7 +107,14 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
     {
         return Err(Failure::usage(format!("{why}: --load, --dump and --keyspace mean nothing")));
     }
-    if let (Some(url), Some(how)) = (&store.db, without_db(&command)) {
+    let without_db = without_db(&command);
+    if let Some(why) = has_its_own
+        && without_db.is_some()
+        && store.options != StoreOptions::default()
+    {
+        return Err(Failure::usage(format!("{why}: options of a store such as --memory-bytes mean nothing")));
+    }
+    if let (Some(url), Some(how)) = (&store.db, without_db) {
         return Err(Failure::usage(format!("{how}: --db {url} means nothing")));
     }
     if let Command::Store(StoreCommand::Load(args)) = &command {

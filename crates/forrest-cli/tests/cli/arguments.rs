@@ -72,6 +72,16 @@ fn bad_arguments_are_told_apart_from_other_failures() {
         ("--db a backup prune b --keep 1", "the directory of backups"),
         ("--db a backup rotate-key b in.txt", "the directory of backups"),
         ("--db a backup create b c", "two stores"),
+        ("--memory-bytes 64M salvage a b", "--memory-bytes mean nothing"),
+        ("--tags false backup list a", "options of a store"),
+        ("--workers 1 backup verify a", "options of a store"),
+        ("--table-bytes 1M backup restore a b", "options of a store"),
+        ("--open-files 10 backup prune a --keep 1", "options of a store"),
+        ("--pages plain backup rotate-key a in.txt", "options of a store"),
+        ("--metrics-file m top a", "options of a store"),
+        ("--worker-cpus 0 move-log a", "options of a store"),
+        ("--capacity-bytes 1G llds list", "options of a store"),
+        ("--compression lz4 doctor", "options of a store"),
     ] {
         let arguments: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
         let ran = place.run(&arguments);
