@@ -8,7 +8,7 @@
 //! ends after [`INGEST_BYTES_MAX`], at the end of the pairs of a keyspace, or with the first key that is out of order:
 //! then the load goes on in batches.
 
-use crate::codec::{Format, Item, Mistake, Reader, START_BYTES};
+use crate::codec::{Format, Item, Mistake, Reader, START_BYTES, Shown};
 use crate::failure::{Failure, Place};
 use crate::interrupt::{self, Patient};
 use crate::progress::Bar;
@@ -347,7 +347,7 @@ impl<'s, 'n> Loader<'s, 'n> {
                     begun.push(b'\n');
                 }
                 Ok(()) => begun.clear(),
-                Err(failure) if is_of_the_line(&failure) => {
+                Err(failure) if is_of_the_line(&failure, self.number) => {
                     begun.extend_from_slice(line);
                     refused.add(&begun)?;
                     begun.clear();
@@ -435,8 +435,7 @@ impl<'s, 'n> Loader<'s, 'n> {
             self.write_pending()?;
             self.pending.space = space.clone();
         }
-        // A line that the store refuses must be known as the one.
-        if !matches!(op, Op::Set { .. }) || self.refused.is_some() {
+        if !matches!(op, Op::Set { .. }) {
             let outcome = space.apply(op.borrowed()).map_err(at)?;
             self.changes += 1;
             self.mismatches += u64::from(outcome.mismatch().is_some());
@@ -464,25 +463,32 @@ impl<'s, 'n> Loader<'s, 'n> {
             ascending.batches += 1;
             return self.write_pending();
         }
-        let mut ingest_all = || -> forrest::Result<()> {
-            if ascending.ingest.is_none() {
-                ascending.line = numbers.first().copied().unwrap_or(self.number);
-                ascending.ingest = Some(space.ingest()?);
+        let place = |line| Place { input: self.input.to_owned(), line, column: 0 };
+        if ascending.ingest.is_none() {
+            ascending.line = numbers.first().copied().unwrap_or(self.number);
+            let begun = space.ingest().map_err(|error| Failure::from(error).at(place(ascending.line)))?;
+            ascending.ingest = Some(begun);
+        }
+        let ingest = ascending.ingest.as_mut().expect("it was just begun");
+        let (mut done, mut is_lost) = (Ok(()), false);
+        for ((_, op), &number) in batch.ops().zip(&*numbers) {
+            let Op::Set { key, value } = op else { unreachable!("only pairs wait") };
+            let Err(error) = ingest.put(key, value) else { continue };
+            // Any other error is one of the whole ingest, which is of no use any more.
+            is_lost = !is_of_a_pair(&error);
+            let place = place(if is_lost { ascending.line } else { number });
+            done = refuse(&mut self.refused, self.format, (&*space, &self.first), &op, (place, error));
+            if done.is_err() {
+                break;
             }
-            let ingest = ascending.ingest.as_mut().expect("it was just begun");
-            batch.ops().try_for_each(|(_, op)| match op {
-                Op::Set { key, value } => ingest.put(key, value),
-                _ => unreachable!("only pairs wait"),
-            })
-        };
-        let done = ingest_all();
-        ascending.bytes += batch.bytes();
-        let (is_much, line) = (ascending.bytes >= INGEST_BYTES_MAX, ascending.line);
-        if done.is_err() {
+        }
+        if is_lost {
             ascending.ingest = None;
         }
+        ascending.bytes += batch.bytes();
+        let is_much = ascending.bytes >= INGEST_BYTES_MAX;
         self.pending.clear();
-        done.map_err(|error| Failure::from(error).at(self.place(line, 0)))?;
+        done?;
         if is_much { self.end_ingest() } else { Ok(()) }
     }
 
@@ -505,40 +511,67 @@ impl<'s, 'n> Loader<'s, 'n> {
     }
 
     /// Writes the pairs that wait. If the store refuses them together, those before the first that it refuses are
-    /// written.
+    /// written, or with [`Refused`] all but those that it refuses.
     fn write_pending(&mut self) -> Result<(), Failure> {
         let Pending { batch, space, numbers } = &mut self.pending;
         if batch.is_empty() {
             return Ok(());
         }
-        let mut failed = None;
+        let mut done = Ok(());
         match self.session.db.write(&*batch) {
             Ok(()) => self.changes += batch.len() as u64,
             Err(_) => {
-                for ((_, op), &number) in batch.ops().zip(&*numbers) {
-                    match space.apply(op) {
-                        Ok(_) => self.changes += 1,
-                        Err(error) => {
-                            failed = Some((number, error));
-                            break;
-                        }
+                for ((_, op), &line) in batch.ops().zip(&*numbers) {
+                    let Err(error) = space.apply(op) else {
+                        self.changes += 1;
+                        continue;
+                    };
+                    let place = Place { input: self.input.to_owned(), line, column: 0 };
+                    done =
+                        refuse(&mut self.refused, self.format, (&*space, &self.first), &op, (place, error));
+                    if done.is_err() {
+                        break;
                     }
                 }
             }
         }
         self.pending.clear();
-        failed.map_or(Ok(()), |(number, error)| Err(Failure::from(error).at(self.place(number, 0))))
+        done
     }
 }
 
-/// True if a failure is that of a line, so that others can be loaded.
-fn is_of_the_line(failure: &Failure) -> bool {
+/// Puts a pair aside that the store refuses, if there is a place for it and no other would fare like it.
+fn refuse(
+    refused: &mut Option<&mut Refused>,
+    format: Format,
+    (space, first): (&Keyspace, &Keyspace),
+    op: &Op<&[u8]>,
+    (place, error): (Place, forrest::Error),
+) -> Result<(), Failure> {
+    let (Some(refused), Op::Set { key, value }, true) = (refused, op, is_of_a_pair(&error)) else {
+        return Err(Failure::from(error).at(place));
+    };
+    let name = (space.name() != first.name()).then(|| space.name());
+    let mut line = Vec::new();
+    format.write_pair(name, key, Shown::Bytes(value), &mut line);
+    refused.add(line.strip_suffix(b"\n").unwrap_or(&line))
+}
+
+/// True if a failure is that of the line that was just read, so that others can be loaded.
+fn is_of_the_line(failure: &Failure, number: u64) -> bool {
     match failure {
-        Failure::Input(..) | Failure::Usage(_) => true,
-        Failure::At(_, failure) => is_of_the_line(failure),
-        Failure::Store(error) => matches!(error.kind(), ErrorKind::Limit | ErrorKind::InvalidArgument),
+        Failure::Input(..) => true,
+        // Another one has pairs before it.
+        Failure::At(Place { line, .. }, failure) if *line == number => match &**failure {
+            Failure::Store(error) => is_of_a_pair(error),
+            _ => false,
+        },
         _ => false,
     }
+}
+
+fn is_of_a_pair(error: &forrest::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Limit | ErrorKind::InvalidArgument)
 }
 
 /// The column, in characters counted from 1, of a byte of a line; bytes that are no UTF-8 count as one

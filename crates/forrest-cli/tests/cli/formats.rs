@@ -252,6 +252,35 @@ fn lines_that_are_too_long_are_not_read() {
     assert_eq!(std::fs::metadata(place.path().join("wrong.bin")).unwrap().len(), (3 << 20) + 1);
 }
 
+/// Pairs that the store refuses are put aside, or end the load after all before them, also within batches and ingests.
+#[test]
+fn pairs_that_the_store_refuses() {
+    let place = Place::new();
+    let lines = |wrong: &[usize]| -> Vec<String> {
+        let value = |i| if wrong.contains(&i) { "00" } else { "0000000000000001" };
+        (0..40_000).map(|i| format!("{i:08x}\t{}\n", value(i))).collect()
+    };
+    for store in ["first", "second"] {
+        let db = forrest::Db::open(place.path().join(store).to_str().unwrap()).unwrap();
+        db.set_merge_operator("sum").unwrap();
+    }
+    let all = lines(&[10, 25_000, 25_001, 39_990]);
+    place.write("in.hex", all.concat());
+    let load =
+        ["--db", "first", "load", "in.hex", "--skip-errors", "wrong.hex", "--", "stat", "--prometheus"];
+    let ran = place.run(&load);
+    assert!(ran.ok().contains("\nforrest_jobs_total{job=\"ingest\"} 1\n"), "{}", ran.text());
+    assert!(ran.stderr.contains("4 lines were not loaded"), "{}", ran.stderr);
+    assert_eq!(place.run(&["--db", "first", "count"]).ok(), "39996\n");
+    let wrong = std::fs::read_to_string(place.path().join("wrong.hex")).unwrap();
+    assert_eq!(wrong, [10, 25_000, 25_001, 39_990].map(|i| &all[i][..]).concat());
+    place.write("in.hex", lines(&[25_000]).concat());
+    let ran = place.run(&["--db", "second", "load", "in.hex"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("in.hex:25001: invalid argument"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("25,000 pairs loaded before this, which stay"), "{}", ran.stderr);
+    assert_eq!(place.run(&["--db", "second", "count"]).ok(), "25000\n");
+}
+
 /// The times at which values expire go through dump and load, in the formats that have a place for them.
 #[test]
 fn expiries_are_dumped_and_loaded() {
