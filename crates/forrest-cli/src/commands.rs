@@ -265,7 +265,7 @@ fn load_files(session: &mut Session, args: LoadArgs) -> Result<(Answer, Option<S
         true => None,
         false => Some(Then::try_parse_from(args.then).map_err(Failure::Arguments)?.command),
     };
-    load::check_refused(args.skip_errors.as_deref(), &args.files)?;
+    load::check_refused(args.skip_errors.as_deref(), &args.files, None)?;
     let mut answer = Answer::Done;
     let mut changes = 0;
     let mut refused = args.skip_errors.as_deref().map(Refused::create).transpose()?;

@@ -182,7 +182,8 @@ Examples:
 pub(crate) const DUMP: &str = "\
 Without --keyspace, all keyspaces are written. load reads the output of dump
 byte for byte. A file is replaced as a whole when it is complete and survives
-power loss.
+power loss. A dump that is killed leaves forrest-dump-*.partial beside the file,
+which may be removed.
 
 The formats are those of load, also for the names of files, and mdb-print: mdb
 with text where possible. ldb holds one keyspace; in mdb several become named

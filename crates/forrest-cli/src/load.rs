@@ -96,10 +96,12 @@ fn cannot_write(path: &Path, error: io::Error) -> Failure {
     Failure::io(format!("cannot write {}", path.display()), error)
 }
 
-/// Fails if the file for wrong lines is one of those that are read: it would be emptied before.
+/// Fails if the file for wrong lines is one of those that are read, and would be emptied before, or the dump, which
+/// would replace it.
 pub(crate) fn check_refused<'p>(
     refused: Option<&Path>,
     inputs: impl IntoIterator<Item = &'p PathBuf>,
+    dump: Option<&Path>,
 ) -> Result<(), Failure> {
     let Some(refused) = refused else { return Ok(()) };
     // A device is not emptied, and may be both.
@@ -121,12 +123,21 @@ pub(crate) fn check_refused<'p>(
             )));
         }
     }
+    let absolute = |path: &Path| std::path::absolute(path).ok();
+    let is_dump =
+        |dump: &Path| absolute(refused) == absolute(dump) || (own.is_some() && own == id(fs::metadata(dump)));
+    if dump.is_some_and(is_dump) {
+        return Err(Failure::usage(format!(
+            "--skip-errors {} is the file of the dump, which would replace it; name another file",
+            refused.display()
+        )));
+    }
     Ok(())
 }
 
 /// Reads a line with its line feed, after what there is of it. False if it has more than `bytes_max` bytes, and only
 /// its beginning was read; nothing at the end of the input.
-fn read_line(reader: &mut impl BufRead, bytes_max: usize, line: &mut Vec<u8>) -> io::Result<bool> {
+pub(crate) fn read_line(reader: &mut impl BufRead, bytes_max: usize, line: &mut Vec<u8>) -> io::Result<bool> {
     let room = bytes_max.saturating_add(1).saturating_sub(line.len());
     reader.by_ref().take(room as u64).read_until(b'\n', line)?;
     Ok(line.ends_with(b"\n") || line.len() <= bytes_max)
@@ -334,7 +345,8 @@ impl<'s, 'n> Loader<'s, 'n> {
             let taken = match self.reader.line(line) {
                 Ok(item) => self.take(item),
                 Err(Mistake { at, what }) => {
-                    Err(Failure::Input(self.place(self.number, column(line, at)), what.into_owned()))
+                    let (up, column) = position(self.reader.record().unwrap_or(line), at);
+                    Err(Failure::Input(self.place(self.number - up, column), what.into_owned()))
                 }
             };
             let Some(refused) = &mut self.refused else {
@@ -370,7 +382,8 @@ impl<'s, 'n> Loader<'s, 'n> {
             read_line(reader, bytes_max, line).map_err(|error| cannot_read(self.input, error))
         };
         let begun = self.reader.begun_bytes();
-        let most = self.line_bytes_max;
+        let here = self.reader.line_bytes_max();
+        let most = self.line_bytes_max.min(here.unwrap_or(usize::MAX));
         let room = most.saturating_sub(begun);
         if room > START_BYTES && !self.reader.is_within() {
             if read(START_BYTES, line)? {
@@ -381,6 +394,9 @@ impl<'s, 'n> Loader<'s, 'n> {
             }
         }
         Ok((!read(room, line)?).then(|| match begun {
+            0 if here == Some(most) => {
+                format!("longer than {most} bytes, as no key and no line of a header is")
+            }
             0 => format!("longer than {most} bytes, as no pair is"),
             _ => format!(
                 "longer than {most} bytes with the lines before it, as no pair is: quotes are not closed"
@@ -572,6 +588,14 @@ fn is_of_the_line(failure: &Failure, number: u64) -> bool {
 
 fn is_of_a_pair(error: &forrest::Error) -> bool {
     matches!(error.kind(), ErrorKind::Limit | ErrorKind::InvalidArgument)
+}
+
+/// How many lines before the last of several a byte of them is, and its [`column`].
+fn position(lines: &[u8], at: usize) -> (u64, u64) {
+    let (before, after) = lines.split_at(at.min(lines.len()));
+    let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |feed| feed + 1);
+    let up = after.iter().filter(|&&byte| byte == b'\n').count();
+    (up as u64, column(&lines[start..], at - start))
 }
 
 /// The column, in characters counted from 1, of a byte of a line; bytes that are no UTF-8 count as one

@@ -118,7 +118,8 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
         return Err(Failure::usage(format!("{how}: --db {url} means nothing")));
     }
     if let Command::Store(StoreCommand::Load(args)) = &command {
-        load::check_refused(args.skip_errors.as_deref(), store.load.iter().chain(&args.files))?;
+        let inputs = store.load.iter().chain(&args.files);
+        load::check_refused(args.skip_errors.as_deref(), inputs, store.dump.as_deref())?;
     }
     if let Command::Store(command) = &command
         && command.puts()

@@ -6,12 +6,13 @@
 //! shown and the shell goes on; in a script the first error ends it.
 
 use crate::args::{Line, LineCommand};
-use crate::codec::{Format, Shown, text, write_json_field};
+use crate::codec::{Format, START_BYTES, Shown, text, write_json_field};
 use crate::commands;
 use crate::diff::{Change, Diff, Kind};
 use crate::editor::Editor;
 use crate::failure::{Failure, Place};
 use crate::interrupt::{self, Patient};
+use crate::load;
 use crate::session::{Answer, Session, no_keyspace};
 use crate::term::{self, Style};
 use clap::error::ErrorKind;
@@ -89,14 +90,18 @@ impl Shell<'_> {
         loop {
             interrupt::check()?;
             text.clear();
-            let read = input.read_until(b'\n', &mut text);
-            if read.map_err(|e| Failure::io(format!("cannot read {name}"), e))? == 0 {
+            let read = read_line(&mut input, &mut text);
+            let too_long = read.map_err(|e| Failure::io(format!("cannot read {name}"), e))?;
+            if text.is_empty() {
                 return Ok(());
             }
             number += 1;
             let place = |column| Place { input: name.to_owned(), line: number, column };
+            if let Some(why) = too_long {
+                return Err(Failure::usage(why).at(place(0)));
+            }
             let line = std::str::from_utf8(&text).map_err(|e| {
-                let column = crate::load::column(&text, e.valid_up_to());
+                let column = load::column(&text, e.valid_up_to());
                 Failure::usage(r"not UTF-8; write \xNN for other bytes").at(place(column))
             })?;
             match self.run_line(line) {
@@ -316,6 +321,19 @@ impl Shell<'_> {
         self.session.line(format_args!("{}", text.trim_end()))?;
         Ok(Answer::Done)
     }
+}
+
+/// Reads the next line; nothing at the end. Of one that is too long only the beginning, and says why: it is no longer
+/// than an operation may be.
+fn read_line(input: &mut impl BufRead, text: &mut Vec<u8>) -> io::Result<Option<String>> {
+    if load::read_line(input, START_BYTES, text)? {
+        return Ok(None);
+    }
+    if let Some(why) = Format::Ops.refuses(text) {
+        return Ok(Some(why));
+    }
+    let most = Format::Ops.line_bytes_max();
+    Ok((!load::read_line(input, most, text)?).then(|| format!("longer than {most} bytes, as no command is")))
 }
 
 /// A line that failed, and at which column if that is known.

@@ -8,23 +8,31 @@ use forrest::Op;
 /// [`begun_bytes`](Reader::begun_bytes).
 #[derive(Default)]
 pub(crate) struct Reader {
-    /// The lines of the record that has not ended.
-    begun: Vec<u8>,
-    /// Whether that ends within quotes.
+    /// The lines of the last record so far.
+    record: Vec<u8>,
+    /// Whether they end within quotes.
     in_quotes: bool,
 }
 
 impl Reader {
     /// The next line, without its line feed.
     pub(crate) fn line(&mut self, line: &[u8]) -> Result<Item, Mistake> {
-        self.begun.extend_from_slice(line);
-        self.in_quotes ^= line.iter().filter(|&&byte| byte == b'"').count() % 2 == 1;
-        if !self.in_quotes {
-            let record = std::mem::take(&mut self.begun);
-            return read(record.strip_suffix(b"\r").unwrap_or(&record));
+        if self.in_quotes {
+            self.record.push(b'\n');
+        } else {
+            self.record.clear();
         }
-        self.begun.push(b'\n');
-        Ok(Item::Nothing)
+        self.record.extend_from_slice(line);
+        self.in_quotes ^= line.iter().filter(|&&byte| byte == b'"').count() % 2 == 1;
+        match self.in_quotes {
+            true => Ok(Item::Nothing),
+            false => read(self.record.strip_suffix(b"\r").unwrap_or(&self.record)),
+        }
+    }
+
+    /// The lines of the last record so far, in which a [`Mistake`] has its offset.
+    pub(crate) fn record(&self) -> &[u8] {
+        &self.record
     }
 
     /// Whether a record has begun and not ended.
@@ -34,7 +42,8 @@ impl Reader {
 
     /// Bytes of the record that has not ended.
     pub(crate) fn begun_bytes(&self) -> usize {
-        self.begun.len()
+        // With the line feed that the next line begins with.
+        if self.in_quotes { self.record.len() + 1 } else { 0 }
     }
 
     /// Fails within a record.

@@ -137,6 +137,16 @@ impl Reader {
         Ok(Item::Nothing)
     }
 
+    /// Whether the next line may be a key.
+    pub(super) fn expects_key(&self) -> bool {
+        matches!(self.at, At::Data) && self.key.is_none()
+    }
+
+    /// Whether the next line is a value.
+    pub(super) fn expects_value(&self) -> bool {
+        self.key.is_some()
+    }
+
     fn header(&mut self, line: &[u8]) -> Result<Item, Mistake> {
         let Some(equals) = line.iter().position(|&b| b == b'=') else {
             return Err(Mistake::new(0, "no line of a header, which is NAME=VALUE; HEADER=END ends it"));

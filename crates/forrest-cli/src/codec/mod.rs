@@ -36,7 +36,7 @@ const KEYSPACE_DIRECTIVE: &[u8] = b"#keyspace ";
 /// Most bytes of a line besides a keyspace, a key and a value. Few of them are needed; the rest is for spaces.
 const MARKS_BYTES_MAX: usize = 4096;
 /// After this many bytes of a line [`Format::refuses`] can say in each format whether there is a key.
-pub(crate) const START_BYTES: usize = 4 * MAX_KEY_BYTES + MARKS_BYTES_MAX + 1;
+pub(crate) const START_BYTES: usize = 6 * (MAX_KEY_BYTES + MAX_KEYSPACE_NAME_BYTES) + MARKS_BYTES_MAX + 1;
 
 /// A way to write pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -124,19 +124,24 @@ impl Format {
             .saturating_add(MARKS_BYTES_MAX)
     }
 
-    /// Why no line is right that begins so, however it goes on: the key should have ended. `None` if it may be right.
+    /// Why no line is right that begins so, however it goes on: the key, or a comment, should have ended. `None` if it
+    /// may be right. In `mdb` it depends on the line before ([`Reader::line_bytes_max`]).
     pub(crate) fn refuses(self, beginning: &[u8]) -> Option<String> {
-        let (separator, name) = match self {
-            Format::Tsv => (&b"\t"[..], "tab"),
-            Format::Csv => (&b","[..], "comma"),
-            Format::Text | Format::Hex | Format::Ldb if beginning.starts_with(b"#") => return None,
-            Format::Text | Format::Hex => (&b"\t"[..], "tab"),
-            Format::Ldb => (ldb::ARROW.as_bytes(), "==>"),
-            Format::Jsonl | Format::Ops | Format::Mdb | Format::MdbPrint => return None,
+        let has = |separator: &[u8]| beginning.windows(separator.len()).any(|at| at == separator);
+        let (may_be_right, missing, names_keyspace) = match self {
+            Format::Tsv => (has(b"\t"), "no tab", false),
+            Format::Csv => (has(b","), "no comma", false),
+            Format::Mdb | Format::MdbPrint => return None,
+            _ if beginning.starts_with(b"#") => (false, "no end of a comment", false),
+            Format::Text | Format::Hex => (has(b"\t"), "no tab", false),
+            Format::Ldb => (has(ldb::ARROW.as_bytes()), "no ==>", false),
+            Format::Jsonl => (may_be_json(beginning), "no object with a value", true),
+            Format::Ops => (may_be_op(beginning), "no operation with a key", true),
         };
-        let bytes = self.expansion() * MAX_KEY_BYTES + MARKS_BYTES_MAX;
-        let is_key = beginning.len() > bytes && !beginning.windows(separator.len()).any(|at| at == separator);
-        is_key.then(|| format!("no {name} in the first {bytes} bytes, and no key is that long"))
+        let name = if names_keyspace { MAX_KEYSPACE_NAME_BYTES } else { 0 };
+        let bytes = self.expansion() * (MAX_KEY_BYTES + name) + MARKS_BYTES_MAX;
+        (beginning.len() > bytes && !may_be_right)
+            .then(|| format!("{missing} in the first {bytes} bytes, and no key is that long"))
     }
 
     /// Appends a key or value to `out`.
@@ -431,6 +436,18 @@ impl Reader {
         if let Reader::Csv(reader) = self { reader.begun_bytes() } else { 0 }
     }
 
+    /// Most bytes of the next line, where that depends on the lines before.
+    pub(crate) fn line_bytes_max(&self) -> Option<usize> {
+        let Reader::Mdb(reader) = self else { return None };
+        let most = if reader.expects_key() { MAX_KEY_BYTES } else { MAX_KEYSPACE_NAME_BYTES };
+        (!reader.expects_value()).then_some(Format::MdbPrint.expansion() * most + MARKS_BYTES_MAX)
+    }
+
+    /// The lines of the last pair, if there may be several, in which a [`Mistake`] has its offset.
+    pub(crate) fn record(&self) -> Option<&[u8]> {
+        if let Reader::Csv(reader) = self { Some(reader.record()) } else { None }
+    }
+
     /// Forgets the lines of a pair that goes on in the next one.
     pub(crate) fn forget(&mut self) {
         if let Reader::Csv(reader) = self {
@@ -501,6 +518,59 @@ fn read_pair(line: &[u8], read: impl Fn(&[u8]) -> Result<Vec<u8>, Mistake>) -> R
     }
     let value = read(&line[tab + 1..]).map_err(|m| m.after(tab + 1))?;
     Ok(Item::Change(Op::Set { key, value }, None))
+}
+
+/// Whether an operation may begin so: the word after the verb ends.
+fn may_be_op(beginning: &[u8]) -> bool {
+    let text = match std::str::from_utf8(beginning) {
+        Ok(text) => text,
+        // It may be cut within a character.
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&beginning[..error.valid_up_to()]).expect("so far it is UTF-8")
+        }
+        Err(_) => return false,
+    };
+    let (mut words, mut count, mut wanted) = (line::Words::new(text), 0, 2);
+    // A word has ended if another one follows, or a mistake, which may be that of the cut.
+    while count <= wanted {
+        match words.word() {
+            Ok(Some(word)) => {
+                wanted += usize::from(count == 0 && word.bytes.starts_with(b"@"));
+                count += 1;
+            }
+            Ok(None) => return false,
+            Err(_) => return count >= wanted,
+        }
+    }
+    true
+}
+
+/// Whether a line of JSON may begin so: all strings end but one that is a value.
+fn may_be_json(beginning: &[u8]) -> bool {
+    fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
+        let text = text.trim_ascii_start().strip_prefix(b"\"")?;
+        let mut at = 0;
+        while *text.get(at)? != b'"' {
+            at += if text[at] == b'\\' { 2 } else { 1 };
+        }
+        Some((&text[..at], &text[at + 1..]))
+    }
+    /// The name of the first string that does not end.
+    fn open(beginning: &[u8]) -> Option<&[u8]> {
+        let mut rest = beginning.trim_ascii_start().strip_prefix(b"{")?;
+        loop {
+            let (name, value) = string(rest)?;
+            let value = value.trim_ascii_start().strip_prefix(b":")?;
+            let is_string = value.trim_ascii_start().starts_with(b"\"");
+            let after = match string(value) {
+                Some((_, after)) => after,
+                None if is_string => return Some(name),
+                None => value,
+            };
+            rest = &after[after.iter().position(|&byte| byte == b',')? + 1..];
+        }
+    }
+    open(beginning).is_some_and(|name| [&b"value"[..], b"value_hex"].contains(&name))
 }
 
 fn read_op(line: &[u8]) -> Result<Item, Mistake> {
@@ -622,11 +692,54 @@ mod tests {
             let rest = format.expansion() * (MAX_VALUE_BYTES - value.len());
             let most = format.line_bytes_max() - rest;
             assert!(line.split(|&byte| byte == b'\n').all(|line| line.len() <= most), "{format:?}");
-            assert_eq!(format.refuses(&line), None, "{format:?}");
+            assert_eq!(format.refuses(&line[..line.len().min(START_BYTES)]), None, "{format:?}");
             let key = vec![b'a'; START_BYTES];
-            let has_end = !matches!(format, Format::Jsonl | Format::Ops | Format::Mdb | Format::MdbPrint);
-            assert_eq!(format.refuses(&key).is_some(), has_end, "{format:?}");
+            let is_mdb = matches!(format, Format::Mdb | Format::MdbPrint);
+            assert_eq!(format.refuses(&key).is_none(), is_mdb, "{format:?}");
+            // A large value may follow, from the first byte after the key on.
+            let mut line = Vec::new();
+            format.write_pair(
+                Some(&name),
+                &vec![0x01; MAX_KEY_BYTES],
+                Shown::Bytes(&[b'v'; 500_000]),
+                &mut line,
+            );
+            assert_eq!(format.refuses(&line[..START_BYTES]), None, "{format:?}");
         }
-        assert_eq!(Format::Text.refuses(&[b'#'; START_BYTES]), None);
+        assert!(Format::Text.refuses(&[b'#'; START_BYTES]).is_some());
+    }
+
+    #[test]
+    fn a_long_line_may_be_right_or_not() {
+        let long = "x".repeat(START_BYTES);
+        for (format, beginning, may_be_right) in [
+            (Format::Jsonl, r#"{"value": ""#, true),
+            (Format::Jsonl, r#" { "expires_ms": 1 , "key_hex":"61", "value_hex" : ""#, true),
+            (Format::Jsonl, r#"{"value": "\"", "key": ""#, false),
+            (Format::Jsonl, r#"{"key": """#, false),
+            (Format::Jsonl, r#"{"key": ""#, false),
+            (Format::Jsonl, r#"{"keyspace": ""#, false),
+            (Format::Jsonl, r#"{""#, false),
+            (Format::Jsonl, "", false),
+            (Format::Jsonl, "#", false),
+            (Format::Ops, "set k ", true),
+            (Format::Ops, "@a set k \"", true),
+            (Format::Ops, "set k \"v\" ", true),
+            (Format::Ops, "@a set ", false),
+            (Format::Ops, "set ", false),
+            (Format::Ops, "set \"k ", false),
+            (Format::Ops, "", false),
+            (Format::Ops, "#", false),
+        ] {
+            let line = [beginning, &long].concat();
+            assert_eq!(format.refuses(line.as_bytes()).is_none(), may_be_right, "{beginning}");
+        }
+        // Cut within a character, and no UTF-8.
+        assert_eq!(
+            Format::Ops
+                .refuses(&[&b"set k "[..], &b"\xe2\x82\xac".repeat(START_BYTES)[..START_BYTES]].concat()),
+            None
+        );
+        assert!(Format::Ops.refuses(&[&b"set k "[..], &[0xff; START_BYTES]].concat()).is_some());
     }
 }

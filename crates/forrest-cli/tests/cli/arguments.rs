@@ -124,6 +124,12 @@ fn the_file_for_wrong_lines_is_none_of_those_to_load() {
         assert_eq!(std::fs::read(place.path().join("in.txt")).unwrap(), b"a\t1\nwrong\n", "{line}");
         assert!(!place.path().join("store").exists() && !place.path().join("none").exists(), "{line}");
     }
+    for line in ["--dump out", "--dump ./out", "--dump to-out"] {
+        let ran = place
+            .shell(&format!("ln -sf out to-out; forrest --db store load in.txt --skip-errors out {line}"));
+        assert!(ran.code == Some(2) && ran.stderr.contains("would replace it"), "{line}: {}", ran.stderr);
+        place.write("out", "");
+    }
     let ran = place.run_with(&["--db", "store", "shell"], "load in.txt --skip-errors link\n");
     assert!(ran.code == Some(2) && ran.stderr.contains("would be emptied"), "{}", ran.stderr);
     // A device may be both.
