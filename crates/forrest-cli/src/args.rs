@@ -443,6 +443,12 @@ pub(crate) enum StoreCommand {
     /// Print how many keys a range holds
     #[command(after_help = help::COUNT)]
     Count(CountArgs),
+    /// Print when the values of keys expire
+    #[command(after_help = help::EXPIRES)]
+    Expires(ExpiresArgs),
+    /// Print or choose what holds for the values of a keyspace
+    #[command(subcommand, after_help = help::KEYSPACE)]
+    Keyspace(KeyspaceCommand),
     /// List the keyspaces and how many keys each holds
     #[command(after_help = help::KEYSPACES)]
     Keyspaces,
@@ -490,6 +496,7 @@ impl StoreCommand {
             StoreCommand::Get(_)
                 | StoreCommand::Scan(_)
                 | StoreCommand::Count(_)
+                | StoreCommand::Expires(_)
                 | StoreCommand::Keyspaces
                 | StoreCommand::Dump(_)
                 | StoreCommand::Stat(_)
@@ -497,7 +504,7 @@ impl StoreCommand {
                 | StoreCommand::Verify(_)
                 | StoreCommand::Checkpoint(_)
                 | StoreCommand::Blob(BlobCommand::Get(_) | BlobCommand::List(_))
-        )
+        ) || matches!(self, StoreCommand::Keyspace(command) if !command.chooses())
     }
 
     /// True if it puts in a single pair.
@@ -513,7 +520,9 @@ impl StoreCommand {
 
     /// True if it puts something in, so that it makes the store if there is none.
     pub(crate) fn makes(&self) -> bool {
-        self.puts() || matches!(self, StoreCommand::Load(_))
+        self.puts()
+            || matches!(self, StoreCommand::Load(_))
+            || matches!(self, StoreCommand::Keyspace(command) if command.chooses())
     }
 }
 
@@ -657,9 +666,9 @@ pub(crate) struct DeleteArgs {
 /// A range of keys. Without any of these it is all keys.
 #[derive(Debug, Args)]
 pub(crate) struct Bounds {
-    /// Keys that begin with this
+    /// Keys that begin with this; in scan repeatable
     #[arg(long, short = 'p', value_name = "KEY", allow_hyphen_values = true)]
-    pub(crate) prefix: Option<OsString>,
+    pub(crate) prefix: Vec<OsString>,
     /// Keys from this one on, itself included
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) from: Option<OsString>,
@@ -705,6 +714,57 @@ pub(crate) struct ScanArgs {
     /// Print 8-byte values as the integers that "add" keeps
     #[arg(long, short = 'i')]
     pub(crate) int: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExpiresArgs {
+    /// The keys; with several, each time is printed with its key
+    #[arg(required = true, value_name = "KEY")]
+    pub(crate) keys: Vec<OsString>,
+}
+
+/// Commands on the keyspace in use as a whole.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyspaceCommand {
+    /// Time to live of values that are set without one
+    #[command(after_help = help::KEYSPACE_TTL)]
+    Ttl {
+        /// The new one (90s, 5m, 2h, 1d), or none
+        #[arg(value_name = "TIME", value_parser = keyspace_ttl)]
+        ttl: Option<KeyspaceTtl>,
+    },
+    /// Operator that makes a value of an old one and an operand
+    #[command(after_help = help::KEYSPACE_MERGE_OPERATOR)]
+    MergeOperator {
+        /// The one of an empty keyspace, for ever
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Compression of the tables that it gets from now on
+    #[command(after_help = help::KEYSPACE_COMPRESSION)]
+    Compression {
+        /// The new one: none, lz4, zstd
+        #[arg(value_name = "METHOD")]
+        method: Option<Compression>,
+    },
+}
+
+impl KeyspaceCommand {
+    /// True if it changes something.
+    pub(crate) fn chooses(&self) -> bool {
+        match self {
+            KeyspaceCommand::Ttl { ttl } => ttl.is_some(),
+            KeyspaceCommand::MergeOperator { name } => name.is_some(),
+            KeyspaceCommand::Compression { method } => method.is_some(),
+        }
+    }
+}
+
+/// A time to live, or none. The parser of arguments takes an `Option` of an `Option` for something else.
+pub(crate) type KeyspaceTtl = Option<Duration>;
+
+fn keyspace_ttl(text: &str) -> Result<KeyspaceTtl, String> {
+    if text == "none" { Ok(None) } else { ttl(text).map(Some) }
 }
 
 /// Commands on values of any length.

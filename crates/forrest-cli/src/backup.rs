@@ -4,6 +4,7 @@ use crate::args::{
     BackupCommand, BackupCreateArgs, BackupListArgs, BackupPruneArgs, BackupRestoreArgs, BackupRotateKeyArgs,
     BackupVerifyArgs,
 };
+use crate::clock::utc;
 use crate::codec::{Format, write_json_field};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -189,37 +190,4 @@ fn print(
     out.extend_from_slice(rest.as_bytes());
     session.write(&out)?;
     Ok(Answer::Done)
-}
-
-/// A time as `2026-11-27T09:00:00Z`, by the calendar that has no exceptions (Hinnant, "chrono-compatible low-level date
-/// algorithms").
-fn utc(time: SystemTime) -> String {
-    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let (days, rest) = (seconds / DAY + 719_468, seconds % DAY);
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let part = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * part + 2) / 5 + 1;
-    let month = if part < 10 { part + 3 } else { part - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_those_of_the_calendar() {
-        for (seconds, shown) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_827_696, "2000-02-29T12:34:56Z"),
-            (1_709_251_199, "2024-02-29T23:59:59Z"),
-            (1_735_689_600, "2025-01-01T00:00:00Z"),
-        ] {
-            assert_eq!(utc(UNIX_EPOCH + Duration::from_secs(seconds)), shown);
-        }
-    }
 }

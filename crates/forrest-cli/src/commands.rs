@@ -1,9 +1,10 @@
 //! The commands on a store: each takes its arguments and a [`Session`], and prints its answer.
 
 use crate::args::{
-    AddArgs, Bounds, CasArgs, CountArgs, DeleteArgs, DeleteRangeArgs, DumpArgs, GetArgs, LoadArgs, ScanArgs,
-    SetArgs, ShellArgs, StoreCommand, Then, ThenCommand,
+    AddArgs, Bounds, CasArgs, CountArgs, DeleteArgs, DeleteRangeArgs, DumpArgs, ExpiresArgs, GetArgs,
+    KeyspaceCommand, LoadArgs, ScanArgs, SetArgs, ShellArgs, StoreCommand, Then, ThenCommand,
 };
+use crate::clock::{self, utc};
 use crate::codec::{self, Format, Shown, text};
 use crate::failure::Failure;
 use crate::load::Refused;
@@ -12,7 +13,9 @@ use crate::{blob, dump, interrupt, load, stat, tail, term, verify};
 use clap::Parser;
 use forrest::{Approximate, Expires, Op, Outcome, Swap};
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 /// Runs a command that the command line and the shell share; also returns the shell that is to follow, which `load` may
 /// ask for outside of one.
@@ -35,6 +38,8 @@ pub(crate) fn run_on_store(
         StoreCommand::DeleteRange(args) => delete_range(session, &args),
         StoreCommand::Scan(args) => scan(session, &args),
         StoreCommand::Count(args) => count(session, &args),
+        StoreCommand::Expires(args) => expires(session, &args),
+        StoreCommand::Keyspace(command) => keyspace(session, &command),
         StoreCommand::Keyspaces => keyspaces(session),
         StoreCommand::Load(args) => return load_files(session, args),
         StoreCommand::Dump(DumpArgs { file }) => {
@@ -152,7 +157,7 @@ fn delete(session: &mut Session, args: &DeleteArgs) -> Result<Answer, Failure> {
 
 fn delete_range(session: &mut Session, args: &DeleteRangeArgs) -> Result<Answer, Failure> {
     let Bounds { prefix, from, to } = &args.bounds;
-    if !args.all && prefix.is_none() && from.is_none() && to.is_none() {
+    if !args.all && prefix.is_empty() && from.is_none() && to.is_none() {
         return Err(Failure::usage("delete-range needs --prefix, --from or --to; --all removes all keys"));
     }
     let op = Op::delete_range(session.range(&args.bounds)?);
@@ -167,6 +172,9 @@ fn print_count(session: &mut Session, count: u64) -> Result<(), Failure> {
 }
 
 fn scan(session: &mut Session, args: &ScanArgs) -> Result<Answer, Failure> {
+    if args.bounds.prefix.len() > 1 {
+        return scan_prefixes(session, args);
+    }
     let range = session.space.range(session.range(&args.bounds)?);
     let limit = args.limit.unwrap_or(u64::MAX);
     match (args.keys, args.reverse) {
@@ -185,16 +193,19 @@ fn print_keys(
     let mut out = Vec::new();
     let mut left = limit;
     for key in keys {
-        interrupt::check()?;
         let Some(less) = left.checked_sub(1) else { break };
         left = less;
-        let key = key?;
-        out.clear();
-        session.format.check_pair(&key, b"")?;
-        session.format.write_key_line(&key, &mut out);
-        session.write(&out)?;
+        print_key(session, &key?, &mut out)?;
     }
     Ok(Answer::Done)
+}
+
+fn print_key(session: &mut Session, key: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
+    interrupt::check()?;
+    out.clear();
+    session.format.check_pair(key, b"")?;
+    session.format.write_key_line(key, out);
+    session.write(out)
 }
 
 fn print_pairs(
@@ -206,21 +217,55 @@ fn print_pairs(
     let mut out = Vec::new();
     let mut left = limit;
     for entry in range {
-        interrupt::check()?;
         let Some(less) = left.checked_sub(1) else { break };
         left = less;
         let entry = entry?;
-        out.clear();
-        let value = entry.value()?;
-        session.format.check_pair(entry.key(), &value)?;
-        let value = Shown::new(&value, args.int);
-        match args.values {
-            true => session.format.write_value_line(entry.key(), value, &mut out),
-            false => session.format.write_pair(None, entry.key(), value, &mut out),
-        }
-        session.write(&out)?;
+        print_pair(session, (entry.key(), &entry.value()?), args, &mut out)?;
     }
     Ok(Answer::Done)
+}
+
+fn print_pair(
+    session: &mut Session,
+    (key, value): (&[u8], &[u8]),
+    args: &ScanArgs,
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    interrupt::check()?;
+    out.clear();
+    session.format.check_pair(key, value)?;
+    let value = Shown::new(value, args.int);
+    match args.values {
+        true => session.format.write_value_line(key, value, out),
+        false => session.format.write_pair(None, key, value, out),
+    }
+    session.write(out)
+}
+
+/// Prints the ranges of several prefixes, whose waits for the device overlap.
+fn scan_prefixes(session: &mut Session, args: &ScanArgs) -> Result<Answer, Failure> {
+    if args.reverse {
+        return Err(Failure::usage("--reverse goes with one --prefix; give a scan for each"));
+    }
+    let ranges = session.ranges(&args.bounds)?;
+    let limit = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let (space, mut out, mut printed) = (session.space.clone(), Vec::new(), Ok(()));
+    let flow = |printed: &Result<(), Failure>| match printed {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
+    };
+    if args.keys {
+        space.multi_scan_keys(&ranges, limit, |_, key| {
+            printed = print_key(session, key, &mut out);
+            flow(&printed)
+        })?;
+    } else {
+        space.multi_scan(&ranges, limit, |_, key, value| {
+            printed = print_pair(session, (key, value), args, &mut out);
+            flow(&printed)
+        })?;
+    }
+    printed.map(|()| Answer::Done)
 }
 
 fn count(session: &mut Session, args: &CountArgs) -> Result<Answer, Failure> {
@@ -234,6 +279,84 @@ fn count(session: &mut Session, args: &CountArgs) -> Result<Answer, Failure> {
     } else {
         let count = session.space.count(range)?;
         print_count(session, count)?;
+    }
+    Ok(Answer::Done)
+}
+
+fn expires(session: &mut Session, args: &ExpiresArgs) -> Result<Answer, Failure> {
+    let mut answer = Answer::Done;
+    let mut out = Vec::new();
+    for word in &args.keys {
+        let key = session.key(word)?;
+        let time = session.space.expires(&key)?;
+        if time.is_none() && !session.space.contains(&key)? {
+            session.not_found(&key);
+            answer = Answer::NotFound;
+            continue;
+        }
+        out.clear();
+        if session.format == Format::Jsonl {
+            let ms = time.and_then(|at| Some(at.duration_since(UNIX_EPOCH).ok()?.as_millis()));
+            let ms = ms.map_or("null".to_owned(), |ms| ms.to_string());
+            out.push(b'{');
+            codec::write_json_field("key", &key, &mut out);
+            out.extend_from_slice(format!(", \"expires_ms\": {ms}}}\n").as_bytes());
+        } else {
+            if args.keys.len() > 1 {
+                session.format.check_pair(&key, b"")?;
+                session.format.write_key_line(&key, &mut out);
+                out.pop();
+                out.push(b'\t');
+            }
+            out.extend_from_slice(time.map_or("never".to_owned(), utc).as_bytes());
+            out.push(b'\n');
+        }
+        session.write(&out)?;
+    }
+    Ok(answer)
+}
+
+fn keyspace(session: &mut Session, command: &KeyspaceCommand) -> Result<Answer, Failure> {
+    if command.chooses() {
+        if session.batch.is_some() {
+            return Err(Failure::usage("what a keyspace has is not part of a batch; end the batch first"));
+        }
+        match command {
+            KeyspaceCommand::Ttl { ttl } => session.space.set_ttl(ttl.flatten())?,
+            KeyspaceCommand::MergeOperator { name } => {
+                session.space.set_merge_operator(name.as_deref().unwrap_or_default())?;
+            }
+            KeyspaceCommand::Compression { method } => {
+                session.space.set_compression(method.unwrap_or_default())?;
+            }
+        }
+        session.changed();
+        return Ok(Answer::Done);
+    }
+    let space = &session.space;
+    // Its name in JSON and its value there, if there is one, and as text.
+    let (name, json, text) = match command {
+        KeyspaceCommand::Ttl { .. } => {
+            let ttl = space.ttl();
+            ("ttl_ms", ttl.map(|ttl| ttl.as_millis().to_string()), ttl.map(clock::ttl))
+        }
+        KeyspaceCommand::MergeOperator { .. } => {
+            let operator = space.merge_operator();
+            ("merge_operator", operator.as_ref().map(|name| serde_json::json!(name).to_string()), operator)
+        }
+        KeyspaceCommand::Compression { .. } => {
+            let method = space.compression().as_str();
+            ("compression", Some(format!("\"{method}\"")), Some(method.to_owned()))
+        }
+    };
+    match session.format {
+        Format::Jsonl => {
+            session.line(format_args!("{{\"{name}\": {}}}", json.as_deref().unwrap_or("null")))?
+        }
+        _ => {
+            let text = text.map_or("none".to_owned(), |text| text::escape(text.as_bytes()));
+            session.line(format_args!("{text}"))?;
+        }
     }
     Ok(Answer::Done)
 }

@@ -88,11 +88,13 @@ Examples:
 
 pub(crate) const SCAN: &str = "\
 Keys sort by their bytes. With a prefix and bounds, the keys that match both are
-printed.
+printed. Several prefixes are read together, which waits less for the device,
+and printed in the order given; --limit is for each of them then.
 
 Examples:
   forrest --load in.txt scan
   forrest --load in.txt scan --prefix a
+  forrest --load in.txt scan --prefix b --prefix a --limit 1
   forrest --load in.txt scan --from b --reverse --limit 10
   forrest --load in.txt --format jsonl scan";
 
@@ -101,6 +103,53 @@ Examples:
   forrest --load in.txt count
   forrest --load in.txt count --from a --to c
   forrest --load in.txt count --approximate";
+
+pub(crate) const EXPIRES: &str = "\
+Prints the time in UTC at which the value of a key expires, or \"never\". With
+-f jsonl it is in milliseconds since 1970, or null.
+
+Examples:
+  forrest --db trees set visitor ada --ttl 90s
+  forrest --db trees expires visitor
+  forrest --db trees expires visitor oak
+
+Exit code 1 if a key is not there.";
+
+pub(crate) const KEYSPACE: &str = "\
+Without a value, a command prints what the keyspace has: the default one, or the
+one that --keyspace (-k) names. The store remembers what is chosen.
+
+Examples:
+  forrest --db trees -k guests keyspace ttl 2h
+  forrest --db trees -k guests keyspace ttl
+  forrest --db trees -k log keyspace merge-operator append
+  forrest --db trees -k log keyspace compression lz4";
+
+pub(crate) const KEYSPACE_TTL: &str = "\
+It is for the values that the keyspace gets from now on. Those that are there
+keep their time.
+
+Examples:
+  forrest --db trees -k guests keyspace ttl 2h
+  forrest --db trees -k guests keyspace ttl
+  forrest --db trees -k guests keyspace ttl none";
+
+pub(crate) const KEYSPACE_MERGE_OPERATOR: &str = "\
+Operators: sum (of counters), max, min (in the order of bytes), append, union. A
+line \"merge KEY OPERAND\" of the shell or of a .ops file gives it an operand.
+
+Examples:
+  forrest --db trees -k log keyspace merge-operator append
+  printf '@log merge day rain\\n' | forrest --db trees shell
+  forrest --db trees -k log keyspace merge-operator";
+
+pub(crate) const KEYSPACE_COMPRESSION: &str = "\
+Tables that are there stay as they are until they are merged, or \"compact\". A
+keyspace without a choice follows the default one.
+
+Examples:
+  forrest --db trees -k log keyspace compression lz4
+  forrest --db trees -k log keyspace compression";
 
 pub(crate) const KEYSPACES: &str = "\
 Examples:

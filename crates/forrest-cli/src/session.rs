@@ -7,7 +7,7 @@ use crate::home::{Home, MEMORY};
 use crate::interrupt::Patient;
 use crate::term::{self, Term};
 use forrest::{Capability, Db, Keyspace, Outcome, Snapshot, WriteBatch};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Arguments;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Stdout, Write};
@@ -176,10 +176,23 @@ impl Session {
         self.argument("key", key)
     }
 
-    /// The keys that lie within the prefix and within the bounds.
+    /// The keys that lie within the prefix, of which there is one at most, and within the bounds.
     pub(crate) fn range(&self, bounds: &Bounds) -> Result<KeyBounds, Failure> {
-        let read = |word: &Option<_>| word.as_deref().map(|word| self.key(word)).transpose();
-        let (prefix, from, to) = (read(&bounds.prefix)?, read(&bounds.from)?, read(&bounds.to)?);
+        match &bounds.prefix[..] {
+            [] => self.within(None, bounds),
+            [prefix] => self.within(Some(prefix), bounds),
+            _ => Err(Failure::usage("only scan takes several times --prefix")),
+        }
+    }
+
+    /// The keys that lie within each of the prefixes and within the bounds.
+    pub(crate) fn ranges(&self, bounds: &Bounds) -> Result<Vec<KeyBounds>, Failure> {
+        bounds.prefix.iter().map(|prefix| self.within(Some(prefix), bounds)).collect()
+    }
+
+    fn within(&self, prefix: Option<&OsString>, bounds: &Bounds) -> Result<KeyBounds, Failure> {
+        let read = |word: Option<&OsString>| word.map(|word| self.key(word)).transpose();
+        let (prefix, from, to) = (read(prefix)?, read(bounds.from.as_ref())?, read(bounds.to.as_ref())?);
         let prefix_end = prefix.as_deref().and_then(forrest::prefix_end);
         // `None` sorts first, which is right for a start; an end takes the smaller of those that are there.
         let start = prefix.max(from);

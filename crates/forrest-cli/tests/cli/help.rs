@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 33] = [
     "get",
     "set",
     "add",
@@ -14,6 +14,8 @@ const COMMANDS: [&str; 31] = [
     "delete-range",
     "scan",
     "count",
+    "expires",
+    "keyspace",
     "keyspaces",
     "load",
     "dump",
@@ -39,7 +41,10 @@ const COMMANDS: [&str; 31] = [
     "doctor",
 ];
 /// Commands of commands.
-const NESTED: [&str; 16] = [
+const NESTED: [&str; 19] = [
+    "keyspace ttl",
+    "keyspace merge-operator",
+    "keyspace compression",
     "blob put",
     "blob get",
     "blob list",
