@@ -6,7 +6,7 @@
 use crate::codec::Format;
 use crate::help;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use forrest::{Compression, Pages};
+use forrest::{Compression, Numa, Pages};
 use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
@@ -434,7 +434,7 @@ pub(crate) enum StoreCommand {
     /// Remove keys
     #[command(after_help = help::DELETE)]
     Delete(DeleteArgs),
-    /// Remove all keys of a range and print how many there were
+    /// Remove all keys of a range
     #[command(after_help = help::DELETE_RANGE)]
     DeleteRange(DeleteRangeArgs),
     /// Print the pairs of a range in the order of their keys
@@ -979,6 +979,9 @@ pub(crate) struct StoreOptions {
     /// Disk: processors of these threads, as 0,1
     #[arg(long, global = true, value_name = "CPUS", value_delimiter = ',')]
     pub(crate) worker_cpus: Vec<usize>,
+    /// Disk: bytes a second that are written to tables
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
+    pub(crate) background_bytes_per_second: Option<usize>,
     /// Disk: maximum number of open table files
     #[arg(long, global = true, value_name = "N")]
     pub(crate) open_files: Option<usize>,
@@ -988,6 +991,21 @@ pub(crate) struct StoreOptions {
     /// Memory, cache: auto, 1g, 2m, transparent, plain
     #[arg(long, global = true, value_name = "PAGES")]
     pub(crate) pages: Option<Pages>,
+    /// Memory, cache, kernel: local, interleave, a node
+    #[arg(long, global = true, value_name = "NODES", value_parser = numa)]
+    pub(crate) numa: Option<Numa>,
+}
+
+/// Reads which memory nodes are used.
+fn numa(text: &str) -> Result<Numa, String> {
+    match text {
+        "local" => Ok(Numa::Local),
+        "interleave" => Ok(Numa::Interleave),
+        node => node
+            .parse()
+            .map(Numa::Node)
+            .map_err(|_| "it is local, interleave, or the number of a node".to_owned()),
+    }
 }
 
 /// Reads a number of bytes, as 65536, 64K, 64M or 1G.
@@ -1047,7 +1065,7 @@ pub(crate) enum LineCommand {
     },
     /// Write and read keys and values in another format
     Format {
-        /// The format: text, hex, jsonl, ops, ldb, mdb or mdb-print
+        /// text, tsv, csv, hex, jsonl, ops, ldb, mdb or mdb-print
         #[arg(value_enum, value_name = "FORMAT", hide_possible_values = true)]
         format: Format,
     },

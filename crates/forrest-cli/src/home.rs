@@ -104,7 +104,7 @@ impl Home {
     /// The same store with these options.
     pub(crate) fn with_options(mut self, options: &StoreOptions) -> Self {
         let mut builder = self.builder;
-        let sizes: [(Option<usize>, Setter); 8] = [
+        let sizes: [(Option<usize>, Setter); 9] = [
             (options.memory_bytes, Builder::memory_bytes),
             (options.cache_bytes, Builder::cache_bytes),
             (options.memtable_bytes, Builder::memtable_bytes),
@@ -113,6 +113,9 @@ impl Home {
             (options.workers, Builder::workers),
             (options.open_files, Builder::open_files),
             (options.capacity_bytes, Builder::capacity_bytes),
+            (options.background_bytes_per_second, |builder, rate| {
+                builder.background_bytes_per_second(rate as u64)
+            }),
         ];
         for (value, set) in sizes {
             if let Some(value) = value {
@@ -139,6 +142,9 @@ impl Home {
         }
         if let Some(pages) = options.pages {
             builder = builder.pages(pages);
+        }
+        if let Some(numa) = options.numa {
+            builder = builder.numa(numa);
         }
         self.builder = builder;
         self
