@@ -159,6 +159,26 @@ fn all_examples_work() {
     }
 }
 
+/// The commands of the README's section "At the shell" work, one after another.
+#[test]
+fn the_commands_of_the_readme_work() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let (_, section) = readme.split_once("\n## At the shell\n\n```sh\n").unwrap();
+    let (block, _) = section.split_once("\n```\n").unwrap();
+    // The command is there already.
+    let (install, block) = block.split_once('\n').unwrap();
+    assert!(install.starts_with("cargo install "), "{install}");
+    let ran = Place::new().shell(&format!("set -e\n{block}"));
+    let text = ran.ok();
+    for line in [
+        "Quercus robur",
+        r#"{"key": "elm", "value": "Ulmus"}"#,
+        r#"{"key": "oak", "value": "Quercus robur"}"#,
+    ] {
+        assert!(text.lines().any(|one| one == line), "{line}:\n{text}");
+    }
+}
+
 #[test]
 fn pages_and_completions_tell_every_command() {
     let place = Place::new();
