@@ -5,8 +5,17 @@ use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
 
 /// The libraries, each with all that it depends on.
-const LIBRARIES: &[&str] =
-    &["forrest-db", "forrest-c", "forrest-leveldb", "remixdb-c", "forrest-py", "forrest-jni"];
+const LIBRARIES: &[&str] = &[
+    "forrest-db",
+    "forrest-raft",
+    "forrest-redis",
+    "forrest-c",
+    "forrest-leveldb",
+    "remixdb-c",
+    "forrest-py",
+    "forrest-jni",
+    "forrest-node",
+];
 
 /// The step.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {
