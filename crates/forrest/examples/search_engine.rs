@@ -27,9 +27,10 @@
 
 use forrest::{Capability, Db, Result, View, WriteBatch};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
-use std::{fs, io};
 
 /// Longer files are left out, which bounds a batch.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -139,9 +140,8 @@ fn index_file(db: &Db, path: PathBuf, seen: &mut BTreeSet<Vec<u8>>, indexed: &mu
         indexed.unchanged += 1;
         return Ok(());
     }
-    // What is not UTF-8, or has zeros, is not text.
-    let text = match fs::read_to_string(&path) {
-        Ok(text) if text.len() as u64 <= MAX_FILE_BYTES && !text.contains('\0') => text,
+    let text = match text_of(&path, &stamp) {
+        Ok(Some(text)) => text,
         _ => {
             indexed.skipped += 1;
             return Ok(());
@@ -171,6 +171,17 @@ fn index_file(db: &Db, path: PathBuf, seen: &mut BTreeSet<Vec<u8>>, indexed: &mu
     seen.insert(name.to_vec());
     indexed.updated += 1;
     Ok(())
+}
+
+/// The text of a file with this stamp, unless it is too long. What is not UTF-8, or has zeros, is not text.
+fn text_of(path: &Path, stamp: &[u8; 16]) -> io::Result<Option<String>> {
+    let (bytes, mut text) = (&stamp[..8], String::new());
+    if *bytes > MAX_FILE_BYTES.to_be_bytes()[..] {
+        return Ok(None);
+    }
+    // It may have grown since.
+    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    Ok((text.len() as u64 <= MAX_FILE_BYTES && !text.contains('\0')).then_some(text))
 }
 
 /// Adds to a batch what removes a document.
