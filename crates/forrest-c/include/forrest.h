@@ -1099,7 +1099,7 @@ int32_t forrest_options_create(forrest_options **options);
 
 /**
  * Sets an option, one of `FORREST_CAPACITY_BYTES` to
- * `FORREST_LATENCIES`.
+ * `FORREST_LARGE_VALUES`.
  *
  * `FORREST_INVALID_ARGUMENT` if this version of the library does not know the option or value; nothing is
  * changed then. Limits of numbers are checked when a store is opened.
