@@ -38,6 +38,7 @@ from ._errors import (
 )
 from ._forrest import Batch, Change, Changes, Range, Transaction, TransactionRange, __version__
 from ._mapping import SortedMapping
+from ._syncer import Syncer
 from ._typed import TypedKeyspace, TypedView
 from .codecs import Codec
 
@@ -67,6 +68,7 @@ __all__ = [
     "Salvaged",
     "Snapshot",
     "StoppedError",
+    "Syncer",
     "Transaction",
     "TransactionRange",
     "TypedKeyspace",
