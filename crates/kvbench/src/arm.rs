@@ -19,6 +19,9 @@ use std::collections::BTreeMap;
 
 /// Pairs of a scan.
 pub(crate) const SCAN_PAIRS: usize = 50;
+/// The sums of which no right value is known beforehand. They depend on the pairs alone, so all ordered subjects must
+/// show the same.
+pub(crate) const SHARED_SUMS: [&str; 4] = ["scan", "iterate", "iterate_back", "ycsb_e"];
 /// Pairs made at a time before the clock of an insertion runs.
 const INSERT_BLOCK: u64 = 1 << 17;
 /// Of this many pairs or more some are erased.

@@ -8,16 +8,22 @@
 //! during which other processes used the CPU measures those, so it is repeated and counted. After as many repetitions
 //! as there are blocks, the comparison gives up, because it must not select blocks.
 //!
+//! Both sides pass the conformance kit first. The arms of a block have the same pairs, so they must show the same sums.
+//! A side that is wrong is an error, and not a figure.
+//!
 //! The CPU time of a thread does not grow while another process has the CPU. That process leaves colder caches, which
 //! both sides meet alike and the interval shows. So with that clock only what is in a figure repeats a block: the time
 //! that the host of a virtual machine takes, and the shares of figures that wall time measures even so.
 
+use crate::arm::SHARED_SUMS;
+use crate::conform;
 use crate::data::{Walk, mix};
-use crate::job::{Figures, Job, Outcome};
+use crate::job::{DataFile, Figures, Job, Outcome, Task};
 use crate::machine;
 use crate::measure::Clock;
 use crate::runner::{self, Runner};
 use crate::statistics::{self, Block, Judged, Verdict};
+use crate::subjects::EMPTY;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
@@ -28,6 +34,28 @@ pub(crate) struct Sides {
     pub(crate) runners: [Runner; 2],
     /// The job of an arm of each side, without the seed.
     pub(crate) jobs: [Job; 2],
+}
+
+impl Sides {
+    /// Lets each side pass the conformance kit, with `ops` operations. The error says which does not, and how.
+    pub(crate) fn conform(&mut self, ops: u64, walk: &Walk) -> io::Result<()> {
+        for (name, runner, job) in self.each() {
+            if job.subject == EMPTY {
+                continue;
+            }
+            // Values that differ are what is checked.
+            let data = job.data.clone().map(|file| DataFile { no_values: false, ..file });
+            let job = Job { task: Task::Conform(ops), keys: conform::KEYS, data, ..job.clone() };
+            let wrong = |why| io::Error::other(format!("{name} = {}: {why}", job.subject));
+            runner.arm(&job, walk).measured().map_err(wrong)?;
+        }
+        Ok(())
+    }
+
+    fn each(&mut self) -> impl Iterator<Item = (&'static str, &mut Runner, &Job)> {
+        let both = self.runners.iter_mut().zip(&self.jobs);
+        ["a", "b"].into_iter().zip(both).map(|(name, (runner, job))| (name, runner, job))
+    }
 }
 
 /// How a comparison is made.
@@ -74,7 +102,7 @@ impl Compared {
     }
 }
 
-/// Compares. It fails if an arm fails.
+/// Compares. It fails if an arm fails, or if the sides show different sums.
 pub(crate) fn compare(sides: &mut Sides, plan: Plan, walk: &Walk) -> io::Result<Compared> {
     let mut blocks: BTreeMap<String, Vec<Block>> = BTreeMap::new();
     let by_turns = sides.jobs.iter().any(|job| job.turns > 1);
@@ -84,6 +112,9 @@ pub(crate) fn compare(sides: &mut Sides, plan: Plan, walk: &Walk) -> io::Result<
         let number = (done + disturbed) as u64;
         let before = machine::stolen();
         let [a, b] = block(sides, mix(plan.seed ^ mix(number)), walk)?;
+        if !sides.jobs.iter().any(|job| job.subject == EMPTY) {
+            agree(&a, &b)?;
+        }
         let stolen = before.zip(machine::stolen()).map(|(before, after)| after.percent_since(before));
         let clock = |side: usize| sides.jobs[side].clock;
         let arms = a.iter().map(|arm| (clock(0), arm)).chain(b.iter().map(|arm| (clock(1), arm)));
@@ -111,6 +142,21 @@ pub(crate) fn compare(sides: &mut Sides, plan: Plan, walk: &Walk) -> io::Result<
         judged.iter_mut().flatten().for_each(|one| one.verdict = Verdict::Inconclusive);
     }
     Ok(Compared { judged: names.into_iter().zip(judged).collect(), blocks, disturbed, gave_up, by_turns })
+}
+
+/// Fails if the arms of a block show different sums.
+fn agree(a: &[Figures; 2], b: &[Figures; 2]) -> io::Result<()> {
+    for step in SHARED_SUMS {
+        let of = |side: &[Figures; 2]| [0, 1].map(|arm| side[arm].sums.get(step).copied());
+        let ([Some(a), Some(other_a)], [Some(b), Some(other_b)]) = (of(a), of(b)) else { continue };
+        if [other_a, b, other_b].iter().any(|sum| *sum != a) {
+            return Err(io::Error::other(format!(
+                "{step}: of the same pairs a showed the sums {a:x} and {other_a:x}, b {b:x} and {other_b:x}; at least \
+                 one side is wrong, so they are not compared"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// A figure as a time for an operation, with its name; `None` if it is none. The longest time of an operation is that

@@ -4,6 +4,7 @@
 use crate::alloc::Allocator;
 use crate::comparable::{self, Alike};
 use crate::compare::{self, Compared, Plan, Sides};
+use crate::conform;
 use crate::data::{KindName, Walk, collect_paths};
 use crate::job::{DataFile, Job, Step, Task};
 use crate::measure::Clock;
@@ -59,6 +60,11 @@ impl Pairs {
             KindName::Strings => collect_paths(&how.tree, how.seed).map_err(told)?,
         };
         Ok(Pairs { data: None, kind: how.kind, keys: how.keys, walk })
+    }
+
+    /// Number of operations of the conformance kit.
+    fn ops(&self) -> u64 {
+        conform::ops(conform::OPS, if self.data.is_some() { self.keys } else { conform::KEYS })
     }
 }
 
@@ -137,6 +143,7 @@ fn of_subjects(options: &Compare) -> io::Result<Verdict> {
     record.print_head(&mut out, "compare", how.seed, Some(&what))?;
     let arms = 2 * usize::from(how.blocks);
     let mut sides = sides([&options.a, &options.b], &pairs, how, options.slow_b, arms)?;
+    sides.conform(pairs.ops(), &pairs.walk)?;
     let compared = compare::compare(&mut sides, plan(how, how.seed), &pairs.walk)?;
     let verdict = print(&mut out, &compared, how.clock)?;
     record.append("compared", &json!({ "compared": compared, "verdict": verdict }))?;
@@ -300,6 +307,9 @@ pub(crate) fn calibrate(options: &Calibrate) -> io::Result<bool> {
     for (name, slowdown) in [("itself", 0.0), ("itself, slower", options.inject)] {
         let arms = 2 * usize::from(how.blocks) * usize::from(options.trials);
         let mut sides = sides([&options.subject, &options.subject], &pairs, how, slowdown, arms)?;
+        if slowdown == 0.0 {
+            sides.conform(pairs.ops(), &pairs.walk)?;
+        }
         let mut counts = [0; 4];
         for trial in 0..options.trials {
             let seed = how.seed.wrapping_add(u64::from(trial) << 32);

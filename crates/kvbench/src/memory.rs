@@ -1,5 +1,6 @@
 //! `kvbench memory`: structures in memory, side by side.
 
+use crate::arm::SHARED_SUMS;
 use crate::bench::{self, Bench, Rounds};
 use crate::conform;
 use crate::counted;
@@ -377,8 +378,7 @@ impl Memories {
         keys: u64,
         arms: &Rounds<Who>,
     ) -> io::Result<()> {
-        let compared = ["scan", "iterate", "iterate_back", "ycsb_e"];
-        let counts = |who: Who, step: &str| who.0.entry.name != EMPTY && compared.contains(&step);
+        let counts = |who: Who, step: &str| who.0.entry.name != EMPTY && SHARED_SUMS.contains(&step);
         for (who, why) in bench::odd_ones(arms, counts) {
             let job = self.job(Task::Measure, who, kind, keys);
             self.leave(out, who, &job, &Outcome::Failed(why))?;

@@ -166,6 +166,30 @@ fn a_library_that_is_wrong_is_not_timed() {
     }
 }
 
+/// Scans without pairs were compared as faster ones: neither the kit nor the sums looked at a comparison.
+#[test]
+fn a_side_that_is_wrong_is_not_compared() {
+    if !*COMPILER {
+        return;
+    }
+    for (fault, why) in [
+        ("SCANS_NOTHING", "b = ./"),
+        ("LOSES_SCANS", "scan: of the same pairs a showed the sums "),
+        ("NO_UPDATE", "operation "),
+    ] {
+        let path = library(fault);
+        // A path from here, as a user gives it.
+        let named = format!("./{}", path.file_name().unwrap().to_str().unwrap());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kvbench"));
+        command.current_dir(path.parent().unwrap()).args(["compare", "btreemap", &named, "-n", "20500"]);
+        command.args(["--only", "scan", "--probes", "2000", "--blocks", "4", "--disturbed", "100"]);
+        let output = command.output().expect("the program starts");
+        let out = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{fault}: {out}");
+        assert!(out.contains(why) && !out.contains("b is"), "{fault}: {out}");
+    }
+}
+
 /// Measures the example in Perl, with a fault if one is named.
 fn spoken(fault: &str, more: &[&str]) -> (Option<i32>, String) {
     let program = concat!("exec:", env!("CARGO_MANIFEST_DIR"), "/tests/foreign/map.pl");
