@@ -131,6 +131,12 @@ pub(crate) fn expected_sum<K: Kind>(block: &K::Block) -> u64 {
     (0..block.len()).fold(0, |sum, at| sum.wrapping_add(K::fold_value(block.value(at))))
 }
 
+/// The sum that [`Measured::mixed`] must have, which gets every other key: the values are written as they are.
+pub(crate) fn expected_mixed_sum<K: Kind>(block: &K::Block) -> u64 {
+    let gets = (0..block.len()).step_by(2);
+    gets.fold(0, |sum, at| sum.wrapping_add(K::fold_value(block.value(at))))
+}
+
 /// The positions of a block in stretches that one reader or writer serves.
 fn sessions(len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     (0..len).step_by(SESSION_OPS).map(move |from| from..(from + SESSION_OPS).min(len))
@@ -300,6 +306,8 @@ pub(crate) struct Facts {
     pub(crate) batched: bool,
     /// [`Subject::RETAINS`].
     pub(crate) retains: bool,
+    /// [`Subject::REPLACES`].
+    pub(crate) replaces: bool,
     /// [`Subject::COUNTED`].
     pub(crate) counted: bool,
     /// Whether several may write at once.
@@ -419,6 +427,7 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
             back: S::BACK,
             batched: S::BATCHED,
             retains: S::RETAINS,
+            replaces: S::REPLACES,
             counted: S::COUNTED,
             shared: self.shared_writer().is_some(),
             by_block: false,

@@ -221,6 +221,7 @@ impl Measured<U64> for Spoken {
             back: false,
             batched: false,
             retains: false,
+            replaces: true,
             counted: false,
             shared: false,
             by_block: true,

@@ -567,7 +567,7 @@ fn steps_that_write_are_judged() {
         ("threads", &["read_2t_ns", "mixed_shared_2t_ns"]),
     ] {
         let figures = if *IS_ONE_CPU && steps == "threads" { &[] } else { figures };
-        let (code, out) = compare_if("skiplist", "skiplist", "100", &["--only", steps]);
+        let (code, out) = compare_if("forrest", "forrest", "100", &["--only", steps]);
         assert!(matches!(code, Some(0 | 3 | 4 | 5)) && !out.contains("too many"), "{steps}: {code:?} {out}");
         assert!(figures.iter().all(|figure| out.contains(&format!("\n{figure} "))), "{steps}: {out}");
     }

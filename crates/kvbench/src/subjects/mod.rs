@@ -176,6 +176,8 @@ pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
     const BATCHED: bool = false;
     /// Whether [`Subject::retain`] is there.
     const RETAINS: bool = false;
+    /// Whether a get beside an insertion over a value always finds one of the two.
+    const REPLACES: bool = true;
 
     /// Reads, from one thread.
     type Reader<'a>: Reader<K>

@@ -12,6 +12,8 @@ pub(crate) struct Map<A, B>(SkipMap<A, B>);
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
     const BACK: bool = true;
     const RETAINS: bool = true;
+    // Found by this program: 0.1.3 removes the old entry and then inserts the new one.
+    const REPLACES: bool = false;
     super::shared_by_itself!(|_| Ok(Map(SkipMap::new())));
 
     fn retain(&mut self, mut keep: impl FnMut(K::Found<'_>, K::Value<'_>) -> bool) {
