@@ -109,16 +109,16 @@ pub(crate) fn rounds<W: Copy>(
     Ok(all)
 }
 
-/// The arms whose sums differ from those of most others, each with what to say of it. `counts` chooses the sums that
-/// all must share. Of these no right value is known; each arm has compared those of which one is. So if no sum is that
-/// of more than half, all arms are named.
-pub(crate) fn odd_ones<W: Copy>(all: &Rounds<W>, counts: impl Fn(W, &str) -> bool) -> Vec<(W, String)> {
-    let mut steps: BTreeMap<&str, Vec<(W, u64)>> = BTreeMap::new();
-    for (subject, rounds) in all {
+/// Takes the figures from the subjects whose sums differ from those of most others, and returns each of these with what
+/// to say of it. `counts` chooses the sums that all must share. Of these no right value is known; each arm has compared
+/// those of which one is. So if no sum is that of more than half, all subjects are named, and none has figures.
+pub(crate) fn take_odd<W: Copy>(all: &mut Rounds<W>, counts: impl Fn(W, &str) -> bool) -> Vec<(W, String)> {
+    let mut steps: BTreeMap<&str, Vec<(usize, u64)>> = BTreeMap::new();
+    for (at, (subject, rounds)) in all.iter().enumerate() {
         let shown = rounds.iter().flat_map(|round| &round.sums).filter(|(step, _)| counts(*subject, step));
         // A subject has a vote for each sum that it shows, however many rounds there are.
         for (step, sum) in shown.collect::<BTreeSet<_>>() {
-            steps.entry(step).or_default().push((*subject, *sum));
+            steps.entry(step).or_default().push((at, *sum));
         }
     }
     let mut odd = Vec::new();
@@ -127,7 +127,7 @@ pub(crate) fn odd_ones<W: Copy>(all: &Rounds<W>, counts: impl Fn(W, &str) -> boo
         sums.iter().for_each(|(_, sum)| *votes.entry(*sum).or_default() += 1);
         let right = votes.iter().find(|(_, count)| 2 * **count > sums.len()).map(|(sum, _)| *sum);
         let wrong = sums.iter().filter(|(_, sum)| Some(*sum) != right);
-        odd.extend(wrong.map(|(subject, sum)| {
+        odd.extend(wrong.map(|(at, sum)| {
             let others = match right {
                 Some(right) => format!("that of most to {right:x}"),
                 None => {
@@ -139,10 +139,14 @@ pub(crate) fn odd_ones<W: Copy>(all: &Rounds<W>, counts: impl Fn(W, &str) -> boo
                     )
                 }
             };
-            (*subject, format!("{step}: what it showed sums to {sum:x}, {others}"))
+            (*at, format!("{step}: what it showed sums to {sum:x}, {others}"))
         }));
     }
-    odd
+    let taken = odd.into_iter().map(|(at, why)| {
+        all[at].1.clear();
+        (all[at].0, why)
+    });
+    taken.collect()
 }
 
 /// The sums of the last round, for a record: as text, since the numbers of JSON readers are rarely 64 bits wide.
@@ -177,9 +181,11 @@ mod tests {
     #[test]
     fn those_that_differ_from_most_are_odd() {
         let mut sums = [7, 9, 7, 8].into_iter();
-        let measured = rounds(['a', 'b', 'c', 'x'], 1, |_| Ok(showed(sums.next().unwrap()))).unwrap();
-        let odd = odd_ones(&measured, |of, step| of != 'x' && step == "scan");
+        let mut measured = rounds(['a', 'b', 'c', 'x'], 1, |_| Ok(showed(sums.next().unwrap()))).unwrap();
+        let odd = take_odd(&mut measured, |of, step| of != 'x' && step == "scan");
         assert_eq!(odd, [('b', "scan: what it showed sums to 9, that of most to 7".to_owned())]);
+        // It has no row in tables, no record and no part in goals.
+        assert_eq!(measured.iter().map(|(_, rounds)| rounds.len()).collect::<Vec<_>>(), [1, 0, 1, 1]);
         assert_eq!(super::sums(&measured[0].1)["scan"], "7");
     }
 
@@ -188,9 +194,9 @@ mod tests {
         let odd = |sums: &[u64]| {
             let mut sums = sums.iter();
             let all = ['a', 'b', 'c', 'd'];
-            let measured =
-                rounds(all[..sums.len()].iter().copied(), 1, |_| Ok(showed(*sums.next().unwrap())));
-            odd_ones(&measured.unwrap(), |_, _| true)
+            let mut measured =
+                rounds(all[..sums.len()].iter().copied(), 1, |_| Ok(showed(*sums.next().unwrap()))).unwrap();
+            take_odd(&mut measured, |_, _| true)
         };
         let what = |own: u64, other: u64| {
             format!(
@@ -207,8 +213,8 @@ mod tests {
     #[test]
     fn a_subject_has_one_vote_in_all_rounds() {
         let mut sums = [7, 9, 8, 7].into_iter();
-        let measured = rounds(['a', 'b'], 2, |_| Ok(showed(sums.next().unwrap()))).unwrap();
+        let mut measured = rounds(['a', 'b'], 2, |_| Ok(showed(sums.next().unwrap()))).unwrap();
         // The second round goes the other way: a shows 7 twice, b shows 9 and 8.
-        assert_eq!(odd_ones(&measured, |_, _| true).len(), 3);
+        assert_eq!(take_odd(&mut measured, |_, _| true).len(), 3);
     }
 }

@@ -318,7 +318,7 @@ impl Memories {
         self.bench.runner.live.begin(Some(tables::head("", &tables::COLUMNS)));
         let rounds = self.options.rounds;
         let all: Vec<Who> = subjects.iter().flat_map(chosen).collect();
-        let arms = bench::rounds(all, rounds, |who| {
+        let mut arms = bench::rounds(all, rounds, |who| {
             let job = self.job(Task::Measure, who, kind, keys);
             let mut end = self.arm(&job);
             if let Outcome::Figures(figures) = &mut end
@@ -343,7 +343,7 @@ impl Memories {
             Ok(end)
         })?;
         self.bench.runner.live.begin(None);
-        self.compare_sums(out, kind, keys, &arms)?;
+        self.compare_sums(out, kind, keys, &mut arms)?;
         let mut rows = Vec::new();
         for (who, rounds) in arms.into_iter().filter(|(_, rounds)| !rounds.is_empty()) {
             rows.push(self.row(who, kind.name(), keys, rounds)?);
@@ -370,16 +370,17 @@ impl Memories {
         Ok(Row { name, pages, figures, notes })
     }
 
-    /// Compares the sums of scans and iterations; a subject that differs from the majority is wrong.
+    /// Compares the sums of scans and iterations; a subject that differs from the majority is wrong and loses its
+    /// figures.
     fn compare_sums(
         &mut self,
         out: &mut impl Write,
         kind: KindName,
         keys: u64,
-        arms: &Rounds<Who>,
+        arms: &mut Rounds<Who>,
     ) -> io::Result<()> {
         let counts = |who: Who, step: &str| who.0.entry.name != EMPTY && SHARED_SUMS.contains(&step);
-        for (who, why) in bench::odd_ones(arms, counts) {
+        for (who, why) in bench::take_odd(arms, counts) {
             let job = self.job(Task::Measure, who, kind, keys);
             self.leave(out, who, &job, &Outcome::Failed(why))?;
         }

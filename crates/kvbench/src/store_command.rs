@@ -133,8 +133,8 @@ impl Measuring<'_> {
         let all = all.flat_map(|keys| durability.iter().map(move |durability| (keys, *durability)));
         for (keys, asked) in all {
             let who = entries.iter().map(|&(entry, run)| Who { entry, run, asked }).collect();
-            let arms = self.measure(&mut out, who, keys)?;
-            for (who, why) in bench::odd_ones(&arms, |_, _| true) {
+            let mut arms = self.measure(&mut out, who, keys)?;
+            for (who, why) in bench::take_odd(&mut arms, |_, _| true) {
                 self.leave(&mut out, &who.label(), Some(keys), &Outcome::Failed(why))?;
             }
             let mut rows = Vec::new();

@@ -166,6 +166,25 @@ fn a_library_that_is_wrong_is_not_timed() {
     }
 }
 
+/// A subject that its sums show to be wrong stayed in tables, records and goals.
+#[test]
+fn a_library_whose_sums_differ_has_no_figures() {
+    if !*COMPILER {
+        return;
+    }
+    let (path, json) = (library("LOSES_SCANS"), scratch("foreign-sums.jsonl"));
+    let subjects = format!("btreemap,skiplist,{}", path.display());
+    let how = words("memory -n 20500 --kinds u64 --no-sweep --only scan --probes 2000", &[]);
+    let output = kvbench(&[&how[..], &["--subjects", &subjects, "--json", json.to_str().unwrap()]].concat());
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{out}");
+    let why = "array, 20500 u64: FAILED: scan: what it showed sums to ";
+    assert!(out.contains(why) && !out.lines().any(|line| line.ends_with(":array")), "{out}");
+    let records = records(&json);
+    let of = |record: &str| records.iter().filter(|one| one["record"] == *record).count();
+    assert_eq!((of("figures"), of("left_out")), (2, 1), "{out}");
+}
+
 /// Scans without pairs were compared as faster ones: neither the kit nor the sums looked at a comparison.
 #[test]
 fn a_side_that_is_wrong_is_not_compared() {
