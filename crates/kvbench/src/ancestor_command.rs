@@ -126,7 +126,10 @@ impl Ancestor {
         let file_bytes = std::fs::metadata(&self.file).map_or(0, |of| of.len());
         let told = data.load(MARGIN_BYTES)?.told().clone();
         eprintln!("000000000 bytes left");
-        let mut runner = Runner::new(MallocPages::System, 2 * usize::from(self.runs) + 1)?;
+        let mut runner = Runner::new(MallocPages::System)?;
+        let ops = conform::ops(conform::QUICK_OPS, told.pairs);
+        runner.expect(1, ops);
+        runner.expect(2 * usize::from(self.runs), told.pairs);
         let mut arm = |name: Name, task: Task| -> io::Result<Figures> {
             let job = Job {
                 allocator: name.allocator,
@@ -147,7 +150,7 @@ impl Ancestor {
             runner.arm(&job, &Walk::default()).measured().map_err(|error| errors::told(name, &error))
         };
         let empty = Name::parse(EMPTY).map_err(io::Error::other)?;
-        arm(name, Task::Conform(conform::ops(conform::QUICK_OPS, told.pairs)))?;
+        arm(name, Task::Conform(ops))?;
         let mut measured: Vec<Measured> = Vec::new();
         for _ in 0..self.runs {
             measured.push([arm(empty, Task::Ancestor)?, arm(name, Task::Ancestor)?]);

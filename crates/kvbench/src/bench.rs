@@ -27,15 +27,10 @@ pub(crate) struct Bench {
 pub(crate) type Rounds<W> = Vec<(W, Vec<Figures>)>;
 
 impl Bench {
-    /// A run that begins now and is appended to the file `json`, with these options; see [`Runner::new`].
-    pub(crate) fn begin(
-        json: Option<&Path>,
-        options: Value,
-        malloc_pages: MallocPages,
-        arms: usize,
-    ) -> io::Result<Bench> {
+    /// A run that begins now and is appended to the file `json`, with these options.
+    pub(crate) fn begin(json: Option<&Path>, options: Value, malloc_pages: MallocPages) -> io::Result<Bench> {
         let record = Run::begin(json, options)?;
-        Ok(Bench { runner: Runner::new(malloc_pages, arms)?, record, failures: 0 })
+        Ok(Bench { runner: Runner::new(malloc_pages)?, record, failures: 0 })
     }
 
     /// Does an arm, in the group of `cap` if there is one. An arm that is killed for its memory is left out.

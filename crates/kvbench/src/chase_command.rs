@@ -28,8 +28,8 @@ pub(crate) fn run(options: &Chase) -> io::Result<bool> {
         "sizes_bytes": sizes, "loads": options.loads, "rounds": options.rounds, "seed": options.seed,
         "margin_bytes": options.margin,
     });
-    let arms = options.pages.len() * usize::from(options.rounds);
-    let mut bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System, arms)?;
+    let mut bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System)?;
+    bench.runner.expect(options.pages.len() * usize::from(options.rounds), options.loads);
     let what = "lines of 64 bytes in one cycle of random order";
     bench.record.print_head(&mut out, SUBJECT, options.seed, Some(what))?;
     let mut rows = Vec::new();
@@ -40,7 +40,7 @@ pub(crate) fn run(options: &Chase) -> io::Result<bool> {
             probes: options.loads,
             margin_bytes: options.margin,
             pin: true,
-            ..Job::of(Task::Chase(sizes.clone()), SUBJECT, 0)
+            ..Job::of(Task::Chase(sizes.clone()), SUBJECT, options.loads)
         };
         let rounds = bench::rounds([()], options.rounds, |()| {
             let end = bench.runner.arm(&job, &Walk::default());

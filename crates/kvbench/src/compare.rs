@@ -46,6 +46,7 @@ impl Sides {
             // Values that differ are what is checked.
             let data = job.data.clone().map(|file| DataFile { no_values: false, ..file });
             let job = Job { task: Task::Conform(ops), keys: conform::KEYS, data, ..job.clone() };
+            runner.expect(1, ops);
             let wrong = |why| io::Error::other(format!("{name} = {}: {why}", job.subject));
             runner.arm(&job, walk).measured().map_err(wrong)?;
         }

@@ -92,7 +92,7 @@ fn side(
     let Party::Subject { program, subject } = party else {
         return Err(io::Error::other("a record is no subject"));
     };
-    let mut runner = Runner::new(MallocPages::System, arms)?;
+    let mut runner = Runner::new(MallocPages::System)?;
     if let Some(program) = program {
         runner = runner.of(program)?;
     }
@@ -120,6 +120,7 @@ fn side(
         turns: how.turns,
         ..Job::of(task, subject, pairs.keys)
     };
+    runner.expect(arms, job.weight());
     Ok((runner, job))
 }
 

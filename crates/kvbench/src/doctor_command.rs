@@ -153,7 +153,7 @@ fn noise() -> io::Result<Vec<Finding>> {
         turns: TURNS,
         ..Job::of(Task::Measure, name, 100_000)
     };
-    let runner = || Runner::new(MallocPages::System, 0);
+    let runner = || Runner::new(MallocPages::System);
     let mut sides = Sides { runners: [runner()?, runner()?], jobs: [job.clone(), job] };
     let plan = Plan { blocks: BLOCKS, margin: 0.01, disturbed_percent_max: 100.0, seed: 42 };
     let compared = compare::compare(&mut sides, plan, &Walk::default())?;

@@ -131,6 +131,22 @@ impl Job {
     }
 }
 
+impl Job {
+    /// How long it takes beside other jobs of its run, roughly.
+    pub(crate) fn weight(&self) -> u64 {
+        match &self.task {
+            Task::Conform(ops) => *ops,
+            Task::Pressure(orders) => pressure_weight(self.keys, orders.millis),
+            _ => self.keys,
+        }
+    }
+}
+
+/// [`Job::weight`] of a scenario: its pairs, and those that a store takes during its time.
+pub(crate) fn pressure_weight(keys: u64, millis: u64) -> u64 {
+    keys.saturating_add(millis.saturating_mul(100))
+}
+
 impl DataFile {
     /// Loads it.
     pub(crate) fn load(&self, margin_bytes: u64) -> io::Result<Set> {

@@ -43,8 +43,10 @@ pub(crate) fn run(options: &Llds) -> io::Result<bool> {
         "seed": common.seed, "threads": common.threads, "margin_bytes": common.margin,
         "malloc_pages": format!("{:?}", common.malloc_pages).to_lowercase(),
     });
-    let arms = if options.max { 5 } else { subjects().count() };
-    let bench = Bench::begin(common.json.as_deref(), kept, common.malloc_pages, arms)?;
+    let mut bench = Bench::begin(common.json.as_deref(), kept, common.malloc_pages)?;
+    if options.max {
+        bench.runner.expect(LARGEST.len(), CALIBRATION_KEYS);
+    }
     Filling { options, bench }.run()
 }
 
@@ -67,11 +69,12 @@ impl Filling<'_> {
             "{:16}{:>6}{:>10}{:>10}{:>9}{:>10}{:>9}{:>10}",
             "", "keys", "insert s", "look up s", "wall s", "batched s", "B/key", "occupied"
         )?;
-        let plan = if self.options.max {
+        let plan: Vec<_> = if self.options.max {
             self.largest(&mut out)?
         } else {
             subjects().map(|subject| (subject, self.options.keys)).collect()
         };
+        plan.iter().for_each(|(_, keys)| self.bench.runner.expect(1, *keys));
         let mut walls: BTreeMap<u64, BTreeMap<&str, f64>> = BTreeMap::new();
         for (subject, keys) in plan {
             let Some(figures) = self.measure(&mut out, subject, keys)? else { continue };

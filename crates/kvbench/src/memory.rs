@@ -134,7 +134,7 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
             "keys_with_nul": told.with_nul,
         })),
     });
-    let bench = Bench::begin(common.json.as_deref(), kept, common.malloc_pages, 0)?;
+    let bench = Bench::begin(common.json.as_deref(), kept, common.malloc_pages)?;
     let simulation = options.simulate.then(|| Workplace::new(None)).transpose()?;
     Memories { keys, steps, sweep, walk, none: Walk::default(), data, told, bench, simulation, options }.run()
 }
@@ -145,11 +145,7 @@ impl Memories {
         self.print_head(&mut out)?;
         let subjects = in_order(&self.options.subjects);
         let kinds = self.options.kinds.clone();
-        let groups = kinds.len() * self.keys.len();
-        let each = 1 + usize::from(self.steps.contains(&Step::Reserve));
-        self.bench.runner.arms = subjects.len()
-            * (kinds.len() + groups * usize::from(self.options.rounds) * each)
-            + self.options.sweep_subjects.len();
+        self.expect(&subjects);
 
         let mut goals: Vec<Goal> = Vec::new();
         let mut fit: Vec<(KindName, Vec<Name>)> = Vec::new();
@@ -176,11 +172,46 @@ impl Memories {
             }
         }
         let numbers = fit.iter().find(|(kind, _)| *kind == KindName::U64);
-        if let Some((_, right)) = numbers.filter(|_| !self.options.no_sweep && self.is_uniform()) {
+        if let Some((_, right)) = numbers.filter(|_| self.sweeps()) {
             goals.extend(self.sweep(&mut out, right)?);
         }
         tables::print_legend(&mut out)?;
         goals::conclude(&mut out, &mut self.bench.record, &goals, self.bench.failures)
+    }
+
+    /// Tells the runner what is to be done.
+    fn expect(&mut self, subjects: &[Name]) {
+        let arms = usize::from(self.options.rounds) * if self.steps.contains(&Step::Reserve) { 2 } else { 1 };
+        for &kind in &self.options.kinds {
+            let fit: Vec<_> = subjects.iter().copied().filter(|name| name.run(kind).is_ok()).collect();
+            self.bench.runner.expect(fit.len(), self.conform_ops());
+            let rows = self.rows(&fit).len();
+            self.keys.iter().for_each(|keys| self.bench.runner.expect(rows * arms, *keys));
+        }
+        if let Some(&most) = self.sweep.last().filter(|_| self.sweeps()) {
+            self.bench.runner.expect(in_order(&self.options.sweep_subjects).len(), most);
+        }
+    }
+
+    /// Whether structures are let grow.
+    fn sweeps(&self) -> bool {
+        !self.options.no_sweep && self.is_uniform() && self.options.kinds.contains(&KindName::U64)
+    }
+
+    /// Number of operations of the conformance kit.
+    fn conform_ops(&self) -> u64 {
+        let pairs = if self.data.is_some() { self.told.pairs } else { conform::KEYS };
+        conform::ops(if self.options.quick { conform::QUICK_OPS } else { conform::OPS }, pairs)
+    }
+
+    /// The subjects, each on the pages that it is measured on.
+    fn rows(&self, subjects: &[Name]) -> Vec<Who> {
+        let on = |name: &Name| {
+            let (name, pages) = (*name, self.options.pages.clone());
+            let pages = if ON_PAGES.contains(&name.entry.name) { pages } else { vec![Pages::Auto] };
+            pages.into_iter().map(move |pages| (name, pages))
+        };
+        subjects.iter().flat_map(on).collect()
     }
 
     fn is_uniform(&self) -> bool {
@@ -276,9 +307,7 @@ impl Memories {
     /// Lets the subjects pass the conformance kit; returns those that did.
     fn conform(&mut self, out: &mut impl Write, kind: KindName, subjects: &[Name]) -> io::Result<Vec<Name>> {
         let (mut right, mut checked) = (Vec::new(), 0);
-        let pairs = if self.data.is_some() { self.told.pairs } else { conform::KEYS };
-        let wanted = if self.options.quick { conform::QUICK_OPS } else { conform::OPS };
-        let (ops, with_nul) = (conform::ops(wanted, pairs), self.told.with_nul);
+        let (ops, with_nul) = (self.conform_ops(), self.told.with_nul);
         for &name in subjects {
             let job = self.job(Task::Conform(ops), (name, Pages::Auto), kind, conform::KEYS);
             let end = match name.run(kind) {
@@ -310,15 +339,9 @@ impl Memories {
         keys: u64,
         subjects: &[Name],
     ) -> io::Result<Group> {
-        let chosen = |name: &Name| {
-            let (name, pages) = (*name, self.options.pages.clone());
-            let pages = if ON_PAGES.contains(&name.entry.name) { pages } else { vec![Pages::Auto] };
-            pages.into_iter().map(move |pages| (name, pages))
-        };
         self.bench.runner.live.begin(Some(tables::head("", &tables::COLUMNS)));
         let rounds = self.options.rounds;
-        let all: Vec<Who> = subjects.iter().flat_map(chosen).collect();
-        let mut arms = bench::rounds(all, rounds, |who| {
+        let mut arms = bench::rounds(self.rows(subjects), rounds, |who| {
             let job = self.job(Task::Measure, who, kind, keys);
             let mut end = self.arm(&job);
             if let Outcome::Figures(figures) = &mut end

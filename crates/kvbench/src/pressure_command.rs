@@ -6,7 +6,7 @@
 use crate::bench::{self, Bench};
 use crate::cap::Cap;
 use crate::goals;
-use crate::job::{Figures, Job, Outcome, Part, PressureOrders, Scenario, Task};
+use crate::job::{Figures, Job, Outcome, Part, PressureOrders, Scenario, Task, pressure_weight};
 use crate::options::{MallocPages, Pressure};
 use crate::pressure_report::{self, Row, Sizes};
 use crate::record::{Figure, Goal};
@@ -124,7 +124,7 @@ pub(crate) fn run(options: &Pressure) -> io::Result<bool> {
         "memory_bytes": options.memory,
         "scenarios": scenarios, "key_bytes": pairs::KEY_BYTES, "value_bytes": pairs::VALUE_BYTES,
     });
-    let bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System, 0)?;
+    let bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System)?;
     Pressing { options, directory, cap, bench, missing: BTreeSet::new() }.run(&plans)
 }
 
@@ -140,6 +140,12 @@ impl Pressing<'_> {
             self.directory.within().display()
         );
         self.bench.record.print_head(&mut out, "pressure", self.options.seed, Some(&what))?;
+        for plan in plans {
+            let stores = self.wanted(plan).iter().filter(|entry| entry.run.is_ok()).count();
+            let arms = stores * plan.scenario.parts().len() * usize::from(self.options.rounds);
+            let millis = plan.time.as_millis() as u64;
+            self.bench.runner.expect(arms, pressure_weight(plan.sizes.keys, millis));
+        }
         let mut judged = Vec::new();
         for plan in plans {
             judged.extend(self.measure(&mut out, plan)?);
@@ -149,16 +155,21 @@ impl Pressing<'_> {
         goals::conclude(&mut out, &mut self.bench.record, &judged, self.bench.failures)
     }
 
-    /// The stores that do a scenario, that were asked for, and that this program has.
-    fn entries(&mut self, out: &mut impl Write, plan: &Plan) -> io::Result<Vec<&'static StoreEntry>> {
+    /// The stores that do a scenario and that were asked for.
+    fn wanted(&self, plan: &Plan) -> Vec<&'static StoreEntry> {
         let asked = &self.options.subjects;
         let is_wanted = |name: &str| {
             (asked.is_empty() || asked.iter().any(|one| one == name))
                 && !(self.options.no_rocksdb && name == "rocksdb")
         };
         let wanted = plan.stores().iter().filter(|name| is_wanted(name));
+        wanted.filter_map(|name| StoreEntry::find(name)).collect()
+    }
+
+    /// Those of them that this program has.
+    fn entries(&mut self, out: &mut impl Write, plan: &Plan) -> io::Result<Vec<&'static StoreEntry>> {
         let (mut there, mut missing) = (Vec::new(), Vec::new());
-        for entry in wanted.filter_map(|name| StoreEntry::find(name)) {
+        for entry in self.wanted(plan) {
             match entry.run {
                 Ok(_) => there.push(entry),
                 Err(feature) => missing.push((entry.name, feature)),

@@ -37,8 +37,9 @@ pub(crate) fn run(options: &Remixes) -> io::Result<bool> {
         "seed": options.seed, "rounds": options.rounds, "probes": options.probes, "steps": steps,
         "stretch": remix::STRETCH, "next": remix::STEPS,
     });
-    let arms = options.keys.len() * options.localities.len() * options.runs.len();
-    let bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System, arms)?;
+    let mut bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System)?;
+    let arms = options.localities.len() * options.runs.len();
+    options.keys.iter().for_each(|keys| bench.runner.expect(arms, *keys));
     Remixing { options, steps, directory, bench }.run()
 }
 

@@ -23,22 +23,42 @@ pub(crate) struct Runner {
     /// The progress line on the terminal.
     pub(crate) live: Live,
     started: Instant,
-    /// Number of arms of the run, as far as known.
-    pub(crate) arms: usize,
-    done: usize,
+    /// The arms of the run, as far as known.
+    expected: Work,
+    done: Work,
+}
+
+/// A number of arms.
+#[derive(Default)]
+struct Work {
+    arms: usize,
+    /// Of all of them together, see [`Job::weight`].
+    weight: u64,
+}
+
+impl Work {
+    fn add(&mut self, arms: usize, weight: u64) {
+        self.arms += arms;
+        self.weight = self.weight.saturating_add(weight.saturating_mul(arms as u64));
+    }
 }
 
 impl Runner {
     /// A runner of this program.
-    pub(crate) fn new(malloc_pages: MallocPages, arms: usize) -> io::Result<Self> {
+    pub(crate) fn new(malloc_pages: MallocPages) -> io::Result<Self> {
         Ok(Runner {
             program: std::env::current_exe()?,
             malloc_pages,
             live: Live::new(),
             started: Instant::now(),
-            arms,
-            done: 0,
+            expected: Work::default(),
+            done: Work::default(),
         })
+    }
+
+    /// Expects `arms` more arms of this weight each, for the estimate of the time that is left.
+    pub(crate) fn expect(&mut self, arms: usize, weight: u64) {
+        self.expected.add(arms, weight);
     }
 
     /// The same, of another program: an earlier build of this one, say. The error names it if it cannot be run.
@@ -49,8 +69,8 @@ impl Runner {
 
     fn progress(&self, label: &str, step: &str) {
         let seconds = self.started.elapsed().as_secs();
-        let (at, all) = (self.done + 1, self.arms.max(self.done + 1));
-        let left = left(seconds, self.done, all);
+        let at = self.done.arms + 1;
+        let (all, left) = (self.expected.arms.max(at), left(seconds, self.done.weight, self.expected.weight));
         self.live.draw(&format!(
             "{:02}:{:02} [{at}/{all}{left}] {label}: {step}",
             seconds / 60,
@@ -161,8 +181,8 @@ pub(crate) fn by_turns(runners: &mut [Runner], arms: &[(usize, &Job)], walk: &Wa
             }
         }
     }
-    let ends = started.into_iter().zip(arms).map(|(arm, (runner, _))| {
-        runners[*runner].done += 1;
+    let ends = started.into_iter().zip(arms).map(|(arm, (runner, job))| {
+        runners[*runner].done.add(1, job.weight());
         runners[*runner].live.clear();
         arm.and_then(Started::end).unwrap_or_else(|error| Outcome::Failed(error.to_string()))
     });
@@ -221,13 +241,15 @@ pub(crate) fn keys(keys: u64) -> String {
     }
 }
 
-/// How much longer it takes if the arms that are left take as long as those that are done; nothing before the first is.
-fn left(seconds: u64, done: usize, all: usize) -> String {
-    let (done, all) = (done as u64, all as u64);
-    match (seconds * all.saturating_sub(done)).checked_div(done) {
-        None => String::new(),
-        Some(less @ ..60) => format!(", about {less} s left"),
-        Some(more) => format!(", about {} min left", more.div_ceil(60)),
+/// How much longer it takes if what is left of the work takes as long as what is done; nothing before any is done, or
+/// if it is not known how much there is.
+fn left(seconds: u64, done: u64, all: u64) -> String {
+    if done == 0 || done >= all {
+        return String::new();
+    }
+    match (seconds as f64 * (all - done) as f64 / done as f64) as u64 {
+        less @ ..60 => format!(", about {less} s left"),
+        more => format!(", about {} min left", more.div_ceil(60)),
     }
 }
 
@@ -240,7 +262,20 @@ mod tests {
         assert_eq!(left(5, 0, 3), "");
         assert_eq!(left(10, 1, 3), ", about 20 s left");
         assert_eq!(left(100, 1, 3), ", about 4 min left");
-        assert_eq!(left(100, 3, 3), ", about 0 s left");
-        assert_eq!(left(100, 4, 3), ", about 0 s left");
+        for all in [3, 2, 0] {
+            assert_eq!(left(100, 3, all), "");
+        }
+    }
+
+    /// The ten short arms of the conformance kit weighed as much as the long arm that is left.
+    #[test]
+    fn the_estimate_weighs_arms() {
+        let mut runner = Runner::new(MallocPages::System).unwrap();
+        runner.expect(10, 1000);
+        runner.expect(1, 50_000_000);
+        let conform = Job::of(Task::Conform(1000), "x", 0);
+        (0..10).for_each(|_| runner.done.add(1, conform.weight()));
+        assert_eq!((runner.done.arms, runner.expected.arms), (10, 11));
+        assert_eq!(left(1, runner.done.weight, runner.expected.weight), ", about 84 min left");
     }
 }

@@ -50,9 +50,6 @@ const LEFT_SHARE: u64 = 100;
 /// Memory that must stay free when a file is loaded, in bytes.
 const MARGIN_BYTES: u64 = 1 << 30;
 
-/// Arms of a store that is opened again as well: whole, closed and opened, killed, recovered.
-const LIVES: usize = 4;
-
 /// The figures of two arms of one store, or how one of them ended instead.
 fn joined(first: Outcome, second: Outcome) -> Outcome {
     match (first, second) {
@@ -113,7 +110,7 @@ pub(crate) fn run(options: &Stores) -> io::Result<bool> {
             "repeated": told.repeated, "left_out": told.left_out, "checksum": format!("{:016x}", told.checksum),
         })),
     });
-    let bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System, 0)?;
+    let bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System)?;
     Measuring { options, keys, steps, data, directory, cap, bench }.run()
 }
 
@@ -122,9 +119,16 @@ impl Measuring<'_> {
         let mut out = io::stdout();
         self.print_head(&mut out)?;
         let entries = self.entries(&mut out)?;
-        let lives = if self.steps.contains(&Step::Reopen) { LIVES } else { 1 };
-        let groups = self.keys.len() * self.options.durability.len();
-        self.bench.runner.arms = entries.len() * groups * usize::from(self.options.rounds) * lives;
+        let rounds = entries.len() * self.options.durability.len() * usize::from(self.options.rounds);
+        for &keys in &self.keys {
+            if self.steps.contains(&Step::Reopen) {
+                // Whole, closed and opened; killed and recovered.
+                self.bench.runner.expect(2 * rounds, keys);
+                self.bench.runner.expect(2 * rounds, keys.min(self.options.probes));
+            } else {
+                self.bench.runner.expect(rounds, keys);
+            }
+        }
         let mut judged = Vec::new();
         let of = self.data.as_ref().and_then(|(file, _)| file.path.file_name());
         let of = of.map(|name| name.to_string_lossy().into_owned());
