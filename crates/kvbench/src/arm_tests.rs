@@ -1,7 +1,7 @@
 //! Arms on structures that are right, and on some that are wrong only beside others.
 
 use super::*;
-use crate::subjects::{Pages, Reader, Writer, shared_by_itself};
+use crate::subjects::{Forrest, Pages, Reader, Writer, shared_by_itself};
 use forrest_base::lock;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -58,4 +58,42 @@ fn gets_beside_writes_are_checked() {
     let Some(end) = measured::<Forgets>(&[Step::Threads]) else { return };
     let Outcome::Failed(why) = end else { panic!("{end:?}") };
     assert!(why.starts_with("mixed_disjoint: ") && why.ends_with(" read wrong values"), "{why}");
+}
+
+/// Each judged step has its own share of others' time: a comparison of steps without one would judge what others did.
+#[test]
+fn each_step_notes_the_share_of_others() {
+    use Step::{Erase, Get, Hits, Iterate, Latency, Miss, Mixed, Remove, Scan, Threads, Update};
+    use Step::{YcsbA, YcsbB, YcsbC, YcsbD, YcsbE, YcsbF};
+    let steps = [
+        Erase, Get, Hits, Iterate, Latency, Miss, Mixed, Remove, Scan, Threads, Update, YcsbA, YcsbB, YcsbC,
+        YcsbD, YcsbE, YcsbF,
+    ];
+    let Some(end) = measured::<Forrest>(&steps) else { return };
+    let figures = end.measured().unwrap();
+    let timed = |name: &&String| name.ends_with("_ns") || name.ends_with("_mops");
+    let timed: Vec<_> = figures.values.keys().filter(timed).collect();
+    for name in [
+        "insert_ns",
+        "remove_ns",
+        "erase_ns",
+        "update_ns",
+        "mixed_50_ns",
+        "ycsb_a_ns",
+        "ycsb_b_ns",
+        "ycsb_d_ns",
+        "ycsb_e_ns",
+        "ycsb_f_ns",
+        "ycsb_a_write_p99_ns",
+        "mixed_disjoint_2t_mops",
+        "mixed_shared_2t_mops",
+        "ycsb_a_2t_mops",
+    ] {
+        assert!(timed.iter().any(|timed| *timed == name), "{name}: {timed:?}");
+    }
+    let shares = &figures.disturbed;
+    assert!(shares.values().all(|share| (0.0..=100.0).contains(share)), "{shares:?}");
+    for name in timed {
+        assert!(shares.contains_key(name), "{name}: {shares:?}");
+    }
 }
