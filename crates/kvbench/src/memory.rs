@@ -21,7 +21,13 @@ use std::io::{self, Write};
 
 /// Keys of a smoke run.
 const QUICK_KEYS: u64 = 20_000;
-const DEFAULT_KEYS: [u64; 2] = [10_000_000, 50_000_000];
+/// Keys without `-n`: all structures with both kinds end within ten minutes on two CPUs.
+const DEFAULT_KEYS: [u64; 1] = [1_000_000];
+/// Keys with `--long`.
+const LONG_KEYS: [u64; 2] = [10_000_000, 50_000_000];
+/// Sizes of the sweep without `--sweep`, and with `--long`.
+const DEFAULT_SWEEP: [u64; 4] = [1_000_000, 3_000_000, 10_000_000, 30_000_000];
+const LONG_SWEEP: [u64; 5] = [1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000];
 /// Keys on a simulated processor, which is some fifty times slower.
 const SIMULATED_KEYS: u64 = 100_000;
 
@@ -74,13 +80,15 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
         (true, _) if data.is_some() => vec![told.pairs],
         (true, true) => vec![QUICK_KEYS],
         (true, false) if options.simulate => vec![SIMULATED_KEYS],
+        (true, false) if options.long => LONG_KEYS.to_vec(),
         (true, false) => DEFAULT_KEYS.to_vec(),
     };
-    let mut sweep: Vec<u64> = options.sweep.iter().flat_map(|sizes| sizes.0.clone()).collect();
-    if options.quick {
-        let most = keys.iter().max().copied().unwrap_or(QUICK_KEYS);
-        sweep = vec![most.div_ceil(8), most];
-    }
+    let mut sweep: Vec<u64> = match options.quick {
+        true => keys.iter().max().map_or_else(Vec::new, |most| vec![most.div_ceil(8), *most]),
+        false if options.sweep.is_empty() && options.long => LONG_SWEEP.to_vec(),
+        false if options.sweep.is_empty() => DEFAULT_SWEEP.to_vec(),
+        false => options.sweep.iter().flat_map(|sizes| sizes.0.clone()).collect(),
+    };
     sweep.sort_unstable();
     sweep.dedup();
     let simulator = options.simulate.then(callgrind::version).transpose()?;

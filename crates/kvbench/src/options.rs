@@ -90,9 +90,12 @@ impl File {
 /// Options of `kvbench memory`.
 #[derive(Args, Clone)]
 pub(crate) struct Memory {
-    /// Numbers of keys, measured one after the other [default: 10M,50M]
+    /// Numbers of keys, measured one after the other [default: 1M]
     #[arg(short = 'n', long, value_delimiter = ',', value_parser = number)]
     pub(crate) keys: Vec<u64>,
+    /// Measure 10M and 50M keys, and growth to 100M, unless -n or --sweep say otherwise; this takes hours
+    #[arg(long, conflicts_with_all = ["data", "quick", "simulate"])]
+    pub(crate) long: bool,
     /// Kinds of keys: random u64, or the paths of a directory tree
     #[arg(long, value_enum, value_delimiter = ',', default_value = "u64,strings", conflicts_with = "data")]
     pub(crate) kinds: Vec<KindName>,
@@ -123,7 +126,8 @@ pub(crate) struct Memory {
     pub(crate) file: File,
     /// Sizes between which structures of numbers grow, read at each; `1K..100M` is a list by powers of ten and three
     /// times these, `1M..2M/8` one of 8 sizes at equal distances, to see how full a table is
-    #[arg(long, value_delimiter = ',', default_value = "1M..100M", value_parser = sizes::list, conflicts_with = "data")]
+    /// [default: 1M..30M]
+    #[arg(long, value_delimiter = ',', value_parser = sizes::list, conflicts_with = "data")]
     pub(crate) sweep: Vec<Sizes>,
     /// Subjects that grow in the sweep
     #[arg(long, value_delimiter = ',', default_value = FORREST, value_parser = Name::parse)]

@@ -441,6 +441,7 @@ fn bad_command_lines_are_explained() {
         &["memory", "--batches", "0"],
         &["memory", "--batches", "2000"],
         &["memory", "--rate", "0"],
+        &["memory", "--long", "--quick"],
         &["llds", "--max", "-n", "5"],
         &["store", "--subjects", "berkeleydb"],
         &["store", "--budget", "1M"],
