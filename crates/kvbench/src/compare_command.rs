@@ -14,6 +14,7 @@ use crate::record::Run;
 use crate::recorded;
 use crate::runner::Runner;
 use crate::statistics::{self, Judged, Verdict};
+use crate::tables::{self, NAME_WIDTH};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -140,7 +141,7 @@ fn of_subjects(options: &Compare) -> io::Result<Verdict> {
     let kept =
         json!({ "a": options.a.to_string(), "b": options.b.to_string(), "how": how.describe(pairs.keys) });
     let mut record = Run::begin(how.json.as_deref(), kept)?;
-    let what = format!("b = {} against a = {}, {}", options.b, options.a, how.words(pairs.keys));
+    let what = format!("b = {} against a = {}\n{}", options.b, options.a, how.words(pairs.keys));
     record.print_head(&mut out, "compare", how.seed, Some(&what))?;
     let arms = 2 * usize::from(how.blocks);
     let mut sides = sides([&options.a, &options.b], &pairs, how, options.slow_b, arms)?;
@@ -159,11 +160,11 @@ fn print(out: &mut impl Write, compared: &Compared, clock: Clock) -> io::Result<
     if compared.gave_up {
         // With the clock of the CPU only the host of a virtual machine disturbs steps of one thread.
         let cpu = if clock == Clock::Wall { "measure steps of one thread with --clock cpu, or " } else { "" };
-        writeln!(
-            out,
+        let what = format!(
             "too many, so the result is inconclusive, and the figures below are of fewer blocks. Stop what else runs here, \
              or {cpu}allow more with --disturbed PERCENT"
-        )?;
+        );
+        writeln!(out, "{}", tables::wrap(&what, 0, 0))?;
     }
     let judged = compared
         .judged
@@ -176,22 +177,32 @@ fn print_figures<'a>(
     out: &mut impl Write,
     figures: impl Iterator<Item = (&'a str, Option<&'a Judged>, Option<Verdict>)>,
 ) -> io::Result<Verdict> {
-    writeln!(out, "\n{:42}{:>8}  {:17}{:>8}{:>8}  b is", "", "b / a", "  interval", "floor", "blocks")?;
+    writeln!(
+        out,
+        "\n{:NAME_WIDTH$}{:>8}  {:17}{:>8}{:>7}  b is",
+        "", "b / a", "  interval", "floor", "blocks"
+    )?;
     let mut verdicts = Vec::new();
     for (name, judged, counts) in figures {
         verdicts.extend(counts);
+        let name = tables::print_name(out, name)?;
         let Some(judged) = judged else {
-            writeln!(out, "{name:42}{:>8}  too few figures, or some that are none", "-")?;
+            writeln!(out, "{name:NAME_WIDTH$}{:>8}  too few figures, or some that are none", "-")?;
             continue;
         };
         let Judged { ratio, low, high, floor, blocks, verdict, .. } = judged;
         let interval = format!("{low:.4} - {high:.4}");
-        writeln!(out, "{name:42}{ratio:8.4}  {interval:17}{floor:8.4}{blocks:8}  {}", verdict.name())?;
+        writeln!(
+            out,
+            "{name:NAME_WIDTH$}{ratio:8.4}  {interval:17}{floor:8.4}{blocks:7}  {}",
+            verdict.name()
+        )?;
     }
     let verdict = Verdict::of_all(verdicts);
     writeln!(
         out,
-        "\nb is {} (99 % intervals, corrected for several figures; the floor is what a comparison with itself shows here)",
+        "\nb is {} (99 % intervals, corrected for several figures;\n\
+         the floor is what a comparison with itself shows here)",
         verdict.name()
     )?;
     Ok(verdict)
@@ -275,11 +286,12 @@ fn of_records(a: &Path, b: &Path, margin: f64, even_if_different: bool) -> io::R
     writeln!(out, "b = {} against a = {}", b.display(), a.display())?;
     writeln!(
         out,
-        "Taken at different times: less than {:.0} % is no evidence. To be sure, compare the two programs directly.",
+        "Taken at different times: less than {:.0} % is no evidence.\n\
+         To be sure, compare the two programs directly.",
         100.0 * BETWEEN_RUNS
     )?;
     for remark in remarks {
-        writeln!(out, "{remark}.")?;
+        writeln!(out, "{}", tables::wrap(&format!("{remark}."), 0, 0))?;
     }
     let rounds: Vec<_> = shared.iter().map(|(_, a, b)| (*a, *b)).collect();
     let judged = statistics::judge_apart(&rounds, margin / 100.0, BETWEEN_RUNS);
@@ -302,7 +314,7 @@ pub(crate) fn calibrate(options: &Calibrate) -> io::Result<bool> {
     });
     let mut record = Run::begin(how.json.as_deref(), kept)?;
     let what =
-        format!("{} with itself, {} times, {}", options.subject, options.trials, how.words(pairs.keys));
+        format!("{} with itself, {} times\n{}", options.subject, options.trials, how.words(pairs.keys));
     record.print_head(&mut out, "calibrate", how.seed, Some(&what))?;
     let mut holds = true;
     for (name, slowdown) in [("itself", 0.0), ("itself, slower", options.inject)] {
@@ -326,8 +338,9 @@ pub(crate) fn calibrate(options: &Calibrate) -> io::Result<bool> {
         let verdict = if wrong <= limit { "holds" } else { "missed" };
         writeln!(
             out,
-            "{name:16} faster {faster:4}, slower {slower:4}, same {same:4}, inconclusive {inconclusive:4}: wrong {wrong} of {}, at most {limit}: {verdict}",
-            options.trials
+            "{name:16} faster {faster:4}, slower {slower:4}, same {same:4}, inconclusive {inconclusive:4}\n\
+             {:16} wrong {wrong} of {}, at most {limit}: {verdict}",
+            "", options.trials
         )?;
         let content = json!({
             "against": name, "slowdown_percent": slowdown, "faster": faster, "slower": slower, "same": same,

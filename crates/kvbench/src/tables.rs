@@ -70,8 +70,30 @@ pub(crate) const COLUMNS: [Column<'_>; 9] = [
 /// If other processes had the CPU for more than this share of a subject's time, in percent, its row has a mark.
 const DISTURBED_PERCENT: f64 = 2.0;
 
+/// Columns of a line.
+pub(crate) const LINE_WIDTH: usize = 80;
+
 /// Columns of a subject's name; a longer one has a line of its own.
 pub(crate) const NAME_WIDTH: usize = 23;
+
+/// A text in lines of at most 80 columns, if its words fit. The first one begins at column `first`, the others after `indent` spaces.
+pub(crate) fn wrap(text: &str, first: usize, indent: usize) -> String {
+    let (mut lines, mut at, mut is_first) = (String::new(), first, true);
+    for word in text.split_whitespace() {
+        let width = word.chars().count();
+        if !is_first && at + 1 + width > LINE_WIDTH {
+            lines += &format!("\n{:indent$}", "");
+            at = indent;
+        } else if !is_first {
+            lines.push(' ');
+            at += 1;
+        }
+        lines += word;
+        at += width;
+        is_first = false;
+    }
+    lines
+}
 
 /// The table of one thread.
 pub(crate) fn print_group(out: &mut impl Write, group: &Group) -> io::Result<()> {
@@ -129,7 +151,7 @@ pub(crate) fn line(name: &str, columns: &[Column<'_>], figure: impl Fn(&str) -> 
 }
 
 /// The name, if it has a line of its own; what stands before the figures.
-fn print_name<'n>(out: &mut impl Write, name: &'n str) -> io::Result<&'n str> {
+pub(crate) fn print_name<'n>(out: &mut impl Write, name: &'n str) -> io::Result<&'n str> {
     if name.len() < NAME_WIDTH { Ok(name) } else { writeln!(out, "{name}").map(|()| "") }
 }
 
@@ -145,7 +167,7 @@ pub(crate) fn print_row(
 }
 
 /// Columns of a line that are for figures.
-const FIGURES_WIDTH: usize = 80 - NAME_WIDTH;
+const FIGURES_WIDTH: usize = LINE_WIDTH - NAME_WIDTH;
 /// Ends of latencies, as columns.
 const QUANTILES: [(&str, &str); 4] =
     [("half", "_p50"), ("of 100", "_p99"), ("of 1000", "_p999"), ("longest", "_max")];
@@ -318,6 +340,17 @@ pub(crate) fn print_legend(out: &mut impl Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_text_has_several_lines() {
+        assert_eq!(wrap("a text", 0, 4), "a text");
+        let (wide, text) = ("x".repeat(100), ["word"; 20].join(" "));
+        assert_eq!(
+            wrap(&text, 60, 4),
+            "word word word word\n    ".to_owned() + &["word"; 15].join(" ") + "\n    word"
+        );
+        assert_eq!(wrap(&format!("a {wide} b"), 0, 2), format!("a\n  {wide}\n  b"));
+    }
 
     #[test]
     fn a_scaling_that_cannot_be_is_an_error() {

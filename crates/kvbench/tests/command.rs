@@ -530,7 +530,20 @@ fn a_comparison_ends_with_its_verdict() {
     ] {
         let (is, out) = compare(a, b, &[]);
         assert!(is == Some(code) && out.contains(verdict), "{a} {b}: {is:?} {out}");
+        assert_fits(&out);
     }
+}
+
+/// A text whose lines were wrapped, in one line.
+fn joined(out: &str) -> String {
+    out.replace('\n', " ")
+}
+
+/// Asserts that no line is wider than 80 columns, except those that name a file of the tests.
+fn assert_fits(out: &str) {
+    let long =
+        out.lines().filter(|line| line.chars().count() > 80 && !line.contains(env!("CARGO_TARGET_TMPDIR")));
+    assert_eq!(long.collect::<Vec<_>>(), [""; 0], "{out}");
 }
 
 #[test]
@@ -585,7 +598,8 @@ fn a_block_is_repeated_if_a_step_that_is_judged_was_disturbed() {
     let other = of("disturbed-other.sh", r#"{"get_ns":0.0,"iterate_gb_per_s":150.0}"#);
     let wall = ["--clock", "wall"];
     let (code, out) = compare_if(&quiet, &judged, "100", &wall);
-    assert!(code == Some(5) && out.contains("too many") && out.contains("--clock cpu"), "{code:?} {out}");
+    assert!(code == Some(5) && joined(&out).contains("with --clock cpu, or"), "{code:?} {out}");
+    assert_fits(&out);
     // The advice helps: other processes are not in the CPU time.
     let (code, out) = compare_if(&quiet, &judged, "100", &[]);
     assert!(code == Some(0) && !out.contains("repeated"), "{code:?} {out}");
@@ -613,6 +627,7 @@ fn records_are_compared() {
     for (a, b, code) in [(&base, &base, 0), (&base, &near, 5), (&base, &far, 4), (&far, &base, 3)] {
         let output = compare(a, b);
         assert_eq!(output.status.code(), Some(code), "{}{}", text(&output.stdout), text(&output.stderr));
+        assert_fits(&text(&output.stdout));
     }
     std::fs::write(&near, "{\"kvbench\":1,\"record\":\"goals\",\"goals\":[]}\nnonsense").unwrap();
     let output = compare(&base, &near);
@@ -660,7 +675,7 @@ fn records_of_runs_that_differ_are_not_compared() {
     );
     let (code, out) = compare(&wall, &cpu, &["--even-if-different"]);
     assert!(
-        code == Some(4) && out.contains("may come from that: option clock (Wall; Cpu)"),
+        code == Some(4) && joined(&out).contains("may come from that: option clock (Wall; Cpu)"),
         "{code:?} {out}"
     );
     // The runs of a record that differ are apart: pooled, these would be 1.25 times as slow as the first.
@@ -696,6 +711,7 @@ fn a_calibration_counts_verdicts() {
         assert_eq!(output.status.code(), Some(code), "{out}");
         assert!(out.contains("itself           faster    0, slower    0, same    2"), "{out}");
         assert!(out.contains(&format!("itself, slower   faster    0, slower {found:4}")), "{out}");
+        assert_fits(&out);
     }
 }
 
