@@ -88,6 +88,11 @@ pub(crate) fn is_meant(mut arguments: impl Iterator<Item = impl AsRef<OsStr>>) -
     }
 }
 
+/// Whether these arguments, without the program's name, are those of the ancestor's generator, which begin with its mode.
+pub(crate) fn generates(arguments: &[impl AsRef<OsStr>]) -> bool {
+    arguments.first().is_some_and(|first| first.as_ref().as_encoded_bytes().starts_with(b"-m"))
+}
+
 /// What a run measured: the empty loop, insertion, finding.
 type Measured = [Figures; 2];
 
@@ -254,6 +259,9 @@ fn ancestors_name(event: Event) -> Option<&'static str> {
     })
 }
 
+/// What the ancestor counts and the system has no event for: it is always null, in its place before this event.
+const UNCOUNTED: (Event, &str) = (Event::BranchMisses, "pmuProgCounter3RetiredBranchInstructionsTaken");
+
 /// The events that the ancestor has.
 fn of_ancestor() -> impl Iterator<Item = Event> {
     EVENTS.iter().copied().filter(|event| ancestors_name(*event).is_some())
@@ -267,6 +275,10 @@ fn told_of(description: &str, figures: &Figures, step: &str, iterations: u64) ->
     // Over core cycles, unlike the ancestor's, which was over those of the reference.
     let mut one = vec![("elapsedTimeNs", json!(each("ns"))), ("IPC", json!(each(IPC)))];
     for (event, name) in EVENTS.iter().filter_map(|event| Some((event, ancestors_name(*event)?))) {
+        if *event == UNCOUNTED.0 {
+            total.push((UNCOUNTED.1, Value::Null));
+            one.push((UNCOUNTED.1, Value::Null));
+        }
         total.push((name, json!(in_all(each(event.name())).map(|all| all as u64))));
         one.push((name, json!(each(event.name()))));
     }
@@ -289,6 +301,11 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_meant(line.split_whitespace()), is, "{line}");
+        }
+        for (line, is) in
+            [("-m convert-text -i a -o b", true), ("convert -m convert-text", false), ("", false)]
+        {
+            assert_eq!(generates(&line.split_whitespace().collect::<Vec<_>>()), is, "{line}");
         }
         use clap::CommandFactory;
         Ancestor::command().debug_assert();

@@ -233,7 +233,11 @@ fn done() -> std::io::Result<ExitCode> {
     if ancestor_command::is_meant(std::env::args_os().skip(1)) {
         return Ancestor::parse().run().map(all_went_well);
     }
-    perform(Cli::parse().command)
+    let mut arguments: Vec<_> = std::env::args_os().collect();
+    if ancestor_command::generates(arguments.get(1..).unwrap_or_default()) {
+        arguments.insert(1, "convert".into());
+    }
+    perform(Cli::parse_from(arguments).command)
 }
 
 /// Runs a command.

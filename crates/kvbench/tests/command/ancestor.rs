@@ -12,6 +12,21 @@ fn converted(directory: &std::path::Path, words: usize) -> String {
     bin
 }
 
+/// The line of the ancestor's README, with the program's name.
+#[test]
+fn the_generator_is_meant_by_its_mode() {
+    let directory = tempfile::tempdir().unwrap();
+    let bin = converted(directory.path(), 100);
+    let [data, again] = ["data", "again.bin"].map(|name| directory.path().join(name).display().to_string());
+    let output = kvbench(&["-m", "convert-text", "-i", &data, "-o", &again]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("wrote 000000100 words"), "{}", text(&output.stdout));
+    assert_eq!(std::fs::read(again).unwrap(), std::fs::read(bin).unwrap());
+    let output = kvbench(&["-m", "convert-text2", "-i", &data, "-o", "x"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("convert-text1"), "{}", text(&output.stderr));
+}
+
 #[test]
 fn the_worked_example_prints_one_json_object() {
     let directory = tempfile::tempdir().unwrap();
@@ -55,7 +70,11 @@ fn the_worked_example_prints_one_json_object() {
         let (all, each) = (&one["total"]["elapsedTimeNs"], &one["perIteration"]["elapsedTimeNs"]);
         assert!((all.as_f64().unwrap() / 3000.0 - each.as_f64().unwrap()).abs() < 1.0, "{one}");
         // Counted or null, and there in either case.
-        for name in ["pmuFixedCounter0RetiredInstructions", "pmuProgCounter1LLCMisses"] {
+        for name in [
+            "pmuFixedCounter0RetiredInstructions",
+            "pmuProgCounter1LLCMisses",
+            "pmuProgCounter3RetiredBranchInstructionsTaken",
+        ] {
             let count = one["total"].get(name).unwrap();
             assert!(count.is_null() || count.as_u64().is_some(), "{one}");
         }
