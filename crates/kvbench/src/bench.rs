@@ -80,11 +80,11 @@ impl Bench {
 
 /// Runs an arm of each subject in each round. The order is reversed in every other round, so that a drift of the
 /// machine favours no subject. A subject that failed once gets no figures; one that has none of a round has no later
-/// rounds.
+/// rounds. `arm` also gets the figures of the subject's earlier rounds.
 pub(crate) fn rounds<W: Copy>(
     subjects: impl IntoIterator<Item = W>,
     rounds: u16,
-    mut arm: impl FnMut(W) -> io::Result<Outcome>,
+    mut arm: impl FnMut(W, &[Figures]) -> io::Result<Outcome>,
 ) -> io::Result<Rounds<W>> {
     let mut all: Rounds<W> = subjects.into_iter().map(|subject| (subject, Vec::new())).collect();
     for round in 0..usize::from(rounds) {
@@ -94,7 +94,7 @@ pub(crate) fn rounds<W: Copy>(
             if measured.len() < round {
                 continue;
             }
-            match arm(*subject)? {
+            match arm(*subject, measured)? {
                 Outcome::Figures(figures) => measured.push(*figures),
                 Outcome::Failed(_) => measured.clear(),
                 Outcome::Left(_) => {}
@@ -161,8 +161,9 @@ mod tests {
     #[test]
     fn rounds_turn_and_end_with_the_first_that_fails() {
         let mut order = String::new();
-        let measured = rounds(['a', 'b', 'c'], 3, |subject| {
+        let measured = rounds(['a', 'b', 'c'], 3, |subject, before| {
             order.push(subject);
+            assert_eq!(before.len(), order.matches(subject).count() - 1);
             Ok(match (subject, order.len()) {
                 ('b', 4..) => Outcome::Failed("wrong".to_owned()),
                 ('c', _) => Outcome::Left("too large".to_owned()),
@@ -176,7 +177,7 @@ mod tests {
     #[test]
     fn those_that_differ_from_most_are_odd() {
         let mut sums = [7, 9, 7, 8].into_iter();
-        let mut measured = rounds(['a', 'b', 'c', 'x'], 1, |_| Ok(showed(sums.next().unwrap()))).unwrap();
+        let mut measured = rounds(['a', 'b', 'c', 'x'], 1, |_, _| Ok(showed(sums.next().unwrap()))).unwrap();
         let odd = take_odd(&mut measured, |of, step| of != 'x' && step == "scan");
         assert_eq!(odd, [('b', "scan: what it showed sums to 9, that of most to 7".to_owned())]);
         // It has no row in tables, no record and no part in goals.
@@ -190,7 +191,8 @@ mod tests {
             let mut sums = sums.iter();
             let all = ['a', 'b', 'c', 'd'];
             let mut measured =
-                rounds(all[..sums.len()].iter().copied(), 1, |_| Ok(showed(*sums.next().unwrap()))).unwrap();
+                rounds(all[..sums.len()].iter().copied(), 1, |_, _| Ok(showed(*sums.next().unwrap())))
+                    .unwrap();
             take_odd(&mut measured, |_, _| true)
         };
         let what = |own: u64, other: u64| {
@@ -208,7 +210,7 @@ mod tests {
     #[test]
     fn a_subject_has_one_vote_in_all_rounds() {
         let mut sums = [7, 9, 8, 7].into_iter();
-        let mut measured = rounds(['a', 'b'], 2, |_| Ok(showed(sums.next().unwrap()))).unwrap();
+        let mut measured = rounds(['a', 'b'], 2, |_, _| Ok(showed(sums.next().unwrap()))).unwrap();
         // The second round goes the other way: a shows 7 twice, b shows 9 and 8.
         assert_eq!(take_odd(&mut measured, |_, _| true).len(), 3);
     }

@@ -42,7 +42,7 @@ pub(crate) fn run(options: &Chase) -> io::Result<bool> {
             pin: true,
             ..Job::of(Task::Chase(sizes.clone()), SUBJECT, options.loads)
         };
-        let rounds = bench::rounds([()], options.rounds, |()| {
+        let rounds = bench::rounds([()], options.rounds, |(), _| {
             let end = bench.runner.arm(&job, &Walk::default());
             let who = format!("{SUBJECT}, {}", pages.name());
             bench.leave(&mut out, &who, json!({ "subject": SUBJECT, "kind": KIND }), &end)?;

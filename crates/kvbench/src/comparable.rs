@@ -20,6 +20,7 @@ const FLAGS: &[&str] = &[
     "--in-place",
     "--simulate",
     "--no-rocksdb",
+    "--resume",
 ];
 /// Options of the command line that only choose, or name files.
 const CHOOSE: &[&str] = &[
@@ -39,6 +40,7 @@ const CHOOSE: &[&str] = &[
     "--sweep",
     "--sweep-subjects",
     "--no-sweep",
+    "--resume",
 ];
 /// The same of the options that a record has.
 const CHOSEN: &[&str] = &["rounds", "scenarios", "durability"];

@@ -349,7 +349,7 @@ impl Memories {
     ) -> io::Result<Group> {
         self.bench.runner.live.begin(Some(tables::head("", &tables::COLUMNS)));
         let rounds = self.options.rounds;
-        let mut arms = bench::rounds(self.rows(subjects), rounds, |who| {
+        let mut arms = bench::rounds(self.rows(subjects), rounds, |who, _| {
             let job = self.job(Task::Measure, who, kind, keys);
             let mut end = self.arm(&job);
             if let Outcome::Figures(figures) = &mut end

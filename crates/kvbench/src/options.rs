@@ -228,9 +228,13 @@ pub(crate) struct Stores {
     /// Seed of everything random; the same seed gives the same keys and the same probes
     #[arg(long, default_value_t = 42)]
     pub(crate) seed: u64,
-    /// Append what was measured to this file, one JSON object a line
+    /// Append what was measured to this file, one JSON object a line; each store when it has ended
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Go on with the last run of that file that has these options, this revision and this machine: what it has is not
+    /// measured again
+    #[arg(long, requires = "json")]
+    pub(crate) resume: bool,
 }
 
 impl Stores {

@@ -186,7 +186,7 @@ impl Pressing<'_> {
     /// Lets the stores do a scenario, prints the table and records the figures; returns the goals.
     fn measure(&mut self, out: &mut impl Write, plan: &Plan) -> io::Result<Vec<Goal>> {
         let entries = self.entries(out, plan)?;
-        let arms = bench::rounds(entries, self.options.rounds, |entry| {
+        let arms = bench::rounds(entries, self.options.rounds, |entry, _| {
             let end = self.parts(plan, entry.name)?;
             self.leave(out, entry.name, plan, &end)?;
             Ok(end)

@@ -24,8 +24,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the build script found.
-const REVISION: Option<&str> = option_env!("KVBENCH_REVISION");
+/// The revision of the sources that this program was built from, as the build script found it.
+pub(crate) const REVISION: Option<&str> = option_env!("KVBENCH_REVISION");
 
 /// A run, described.
 pub(crate) struct Run {
@@ -162,17 +162,13 @@ impl Goal {
 impl Run {
     /// Describes a run that begins now, and opens the file that it is appended to.
     pub(crate) fn begin(json: Option<&Path>, options: Value) -> io::Result<Self> {
-        let open = |path: &Path| {
-            let opened = OpenOptions::new().create(true).append(true).open(path);
-            opened.map_err(|error| told(path.display(), &error))
-        };
         let date = date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
         let mut run = Run {
             id: id(&date),
             date,
             revision: REVISION.map(str::to_owned),
             machine: Machine::describe(),
-            file: json.map(open).transpose()?,
+            file: json.map(to_append).transpose()?,
         };
         let stores = crate::stores::ENTRIES.iter().filter_map(|entry| {
             Some((entry.package.unwrap_or(entry.name).to_owned(), json!(entry.version()?)))
@@ -190,6 +186,12 @@ impl Run {
             }),
         )?;
         Ok(run)
+    }
+
+    /// Goes on with a run of a record that was ended before it was complete.
+    pub(crate) fn resume(json: &Path, id: String, date: String) -> io::Result<Self> {
+        let revision = REVISION.map(str::to_owned);
+        Ok(Run { id, date, revision, machine: Machine::describe(), file: Some(to_append(json)?) })
     }
 
     /// Prints the head of a run of `command`: its origin, the machine, `what` it measures if given, and whether the
@@ -220,8 +222,15 @@ impl Run {
         if let (Value::Object(line), Value::Object(content)) = (&mut line, content) {
             line.extend(content.clone());
         }
-        writeln!(file, "{line}")
+        // At once, so that a kill leaves no part of a line.
+        file.write_all(format!("{line}\n").as_bytes())
     }
+}
+
+/// Opens a file whose end is written.
+fn to_append(path: &Path) -> io::Result<File> {
+    let opened = OpenOptions::new().create(true).append(true).open(path);
+    opened.map_err(|error| told(path.display(), &error))
 }
 
 /// An id of a run that begins now.

@@ -1,7 +1,9 @@
 //! Reads records. If something is missing or has another form, the error names the file and the line.
 
 use crate::errors::told;
-use crate::record::{Figure, Goal};
+use crate::job::Figures;
+use crate::machine::Machine;
+use crate::record::{Figure, Goal, REVISION};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -37,7 +39,7 @@ pub(crate) struct Described {
     #[serde(default)]
     pub(crate) options: Value,
     /// The machine.
-    pub(crate) machine: crate::machine::Machine,
+    pub(crate) machine: Machine,
     /// Versions of the subjects.
     #[serde(default)]
     pub(crate) versions: BTreeMap<String, Option<String>>,
@@ -70,19 +72,40 @@ pub(crate) struct Row {
     more: Map<String, Value>,
 }
 
-/// A subject that was not measured.
+/// A subject that was not measured, or was found to be wrong afterwards.
 #[derive(Debug, Deserialize)]
 pub(crate) struct LeftOut {
+    /// The run.
+    #[serde(default)]
+    run: String,
     /// The name.
     pub(crate) subject: String,
     /// Of what.
     #[serde(default)]
     pub(crate) kind: Option<String>,
+    /// How many.
+    #[serde(default)]
+    keys: Option<u64>,
+    /// What its writes were to survive.
+    #[serde(default)]
+    durability: Option<Value>,
     /// Whether it was wrong, or broke.
     #[serde(default)]
     pub(crate) failed: bool,
     /// Why.
     pub(crate) why: String,
+}
+
+impl LeftOut {
+    /// Whether it takes back figures that were recorded before the others' showed that they are wrong.
+    fn takes(&self, row: &Row) -> bool {
+        self.failed
+            && self.run == row.run
+            && self.subject == row.label()
+            && self.kind.as_ref() == Some(&row.kind)
+            && self.keys == Some(row.keys)
+            && self.durability.as_ref() == row.more("durability")
+    }
 }
 
 #[derive(Deserialize)]
@@ -100,6 +123,22 @@ impl Row {
             None => self.subject.clone(),
             Some(more) => format!("{}/{more}", self.subject),
         }
+    }
+
+    /// What it measured, round by round; the sums and time lines are those of the last one.
+    pub(crate) fn measured(&self) -> Vec<Figures> {
+        let rounds = self.figures.values().map(|figure| figure.rounds.len()).max().unwrap_or(0);
+        let mut all = vec![Figures::default(); rounds];
+        for (name, figure) in &self.figures {
+            all.iter_mut().zip(&figure.rounds).for_each(|(round, value)| round.set(name, *value));
+        }
+        if let Some(last) = all.last_mut() {
+            let sums = self.more("sums").and_then(Value::as_object).into_iter().flatten();
+            let number = |text: &Value| u64::from_str_radix(text.as_str()?, 16).ok();
+            last.sums = sums.filter_map(|(name, sum)| Some((name.clone(), number(sum)?))).collect();
+            last.timelines = self.timelines.clone();
+        }
+        all
     }
 
     /// Something else of the row.
@@ -153,6 +192,28 @@ pub(crate) fn read(path: &Path) -> io::Result<Recorded> {
     Ok(recorded)
 }
 
+/// The last run of a file that has this command and these options, and the revision and machine of this program; with
+/// what it measured.
+pub(crate) fn begun(
+    path: &Path,
+    command: &str,
+    options: &Value,
+) -> io::Result<Option<(Described, Vec<Row>)>> {
+    let Recorded { runs, mut rows, .. } = read(path)?;
+    let machine = |of: &Machine| (of.cpu.clone(), of.cpus, of.memory_bytes);
+    let here = machine(&Machine::describe());
+    let is_same = |run: &Described| {
+        run.command.first().is_some_and(|first| first == command)
+            && run.options == *options
+            && run.revision.as_deref() == REVISION
+            && machine(&run.machine) == here
+    };
+    Ok(runs.into_iter().rfind(is_same).map(|run| {
+        rows.retain(|row| row.run == run.run);
+        (run, rows)
+    }))
+}
+
 impl Recorded {
     /// Takes a line.
     fn take(&mut self, line: &str) -> Result<(), String> {
@@ -166,7 +227,11 @@ impl Recorded {
         match record["record"].as_str() {
             Some("run") => self.runs.push(of(record)?),
             Some("figures") => self.rows.push(of(record)?),
-            Some("left_out") => self.left_out.push(of(record)?),
+            Some("left_out") => {
+                let left: LeftOut = of(record)?;
+                self.rows.retain(|row| !left.takes(row));
+                self.left_out.push(left);
+            }
             Some("goals") => self.goals.extend(of::<Goals>(record)?.goals),
             // What later programs add is theirs to read.
             Some(_) => {}
@@ -179,6 +244,28 @@ impl Recorded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    /// A store is recorded when it has ended, and what the others show comes later.
+    #[test]
+    fn figures_that_proved_wrong_are_left_out() {
+        let row = |run: &str, store: &str, keys: u64| {
+            json!({ "kvbench": 1, "record": "figures", "run": run, "subject": store, "kind": "store", "keys": keys,
+                "durability": "process", "durability_had": "process", "figures": {} })
+        };
+        let lines = [
+            row("first", "lmdb", 10),
+            row("second", "lmdb", 10),
+            row("second", "lmdb", 20),
+            row("second", "fjall", 10),
+            json!({ "kvbench": 1, "record": "left_out", "run": "second", "subject": "lmdb", "kind": "store",
+                "keys": 10, "durability": "process", "failed": true, "why": "other sums" }),
+        ];
+        let mut recorded = Recorded::default();
+        lines.iter().for_each(|line| recorded.take(&line.to_string()).unwrap());
+        let left: Vec<_> = recorded.rows.iter().map(|row| (row.subject.as_str(), row.keys)).collect();
+        assert_eq!(left, [("lmdb", 10), ("lmdb", 20), ("fjall", 10)]);
+    }
 
     #[test]
     fn what_is_wrong_is_named_with_its_line() {

@@ -9,15 +9,16 @@ use crate::job::{
     TIMELINE_MS, Task,
 };
 use crate::options::{MallocPages, Stores};
-use crate::record::Figure;
-use crate::runner;
+use crate::record::{Figure, Run};
+use crate::recorded;
+use crate::runner::{self, Runner};
 use crate::store_report::{self, Row};
 use crate::stores::file_keys::{self, FileKeys, KEY_BYTES_MAX};
 use crate::stores::{self, ENTRIES, StoreEntry, not_compiled, pairs};
 use crate::workplace::Workplace;
 use crate::{goals, sizes};
 use clap::ValueEnum;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
@@ -71,6 +72,8 @@ struct Measuring<'a> {
     /// What limits the memory of the arms, if anything does.
     cap: Option<Cap>,
     bench: Bench,
+    /// What the run measured before it was ended and resumed.
+    had: Vec<recorded::Row>,
 }
 
 /// Measures, prints, records; true if nothing went wrong.
@@ -110,8 +113,16 @@ pub(crate) fn run(options: &Stores) -> io::Result<bool> {
             "repeated": told.repeated, "left_out": told.left_out, "checksum": format!("{:016x}", told.checksum),
         })),
     });
-    let bench = Bench::begin(options.json.as_deref(), kept, MallocPages::System)?;
-    Measuring { options, keys, steps, data, directory, cap, bench }.run()
+    let begun = match options.json.as_deref().filter(|path| options.resume && path.exists()) {
+        Some(path) => recorded::begun(path, "store", &kept)?.map(|begun| (path, begun)),
+        None => None,
+    };
+    let (record, had) = match begun {
+        Some((path, (run, had))) => (Run::resume(path, run.run, run.date)?, had),
+        None => (Run::begin(options.json.as_deref(), kept)?, Vec::new()),
+    };
+    let bench = Bench { runner: Runner::new(MallocPages::System)?, record, failures: 0 };
+    Measuring { options, keys, steps, data, directory, cap, bench, had }.run()
 }
 
 impl Measuring<'_> {
@@ -119,8 +130,13 @@ impl Measuring<'_> {
         let mut out = io::stdout();
         self.print_head(&mut out)?;
         let entries = self.entries(&mut out)?;
-        let rounds = entries.len() * self.options.durability.len() * usize::from(self.options.rounds);
-        for &keys in &self.keys {
+        let all = self
+            .keys
+            .iter()
+            .flat_map(|keys| self.options.durability.iter().map(move |asked| (*keys, *asked)));
+        for (keys, asked) in all {
+            let is_left = |&&(entry, run): &&(_, _)| self.had(Who { entry, run, asked }, keys).is_none();
+            let rounds = entries.iter().filter(is_left).count() * usize::from(self.options.rounds);
             if self.steps.contains(&Step::Reopen) {
                 // Whole, closed and opened; killed and recovered.
                 self.bench.runner.expect(2 * rounds, keys);
@@ -139,12 +155,16 @@ impl Measuring<'_> {
             let who = entries.iter().map(|&(entry, run)| Who { entry, run, asked }).collect();
             let mut arms = self.measure(&mut out, who, keys)?;
             for (who, why) in bench::take_odd(&mut arms, |_, _| true) {
-                self.leave(&mut out, &who.label(), Some(keys), &Outcome::Failed(why))?;
+                self.leave(&mut out, who, keys, &Outcome::Failed(why))?;
             }
-            let mut rows = Vec::new();
-            for (who, rounds) in arms.into_iter().filter(|(_, rounds)| !rounds.is_empty()) {
-                rows.push(self.row(who, keys, rounds)?);
-            }
+            let measured = arms.into_iter().filter(|(_, rounds)| !rounds.is_empty());
+            let rows: Vec<_> = measured
+                .map(|(who, rounds)| Row {
+                    name: who.entry.name,
+                    label: who.label(),
+                    figures: Figure::gather(rounds),
+                })
+                .collect();
             store_report::print(&mut out, keys, of.as_deref(), asked, &rows)?;
             // They are about random keys.
             if asked == Durability::Process && self.data.is_none() {
@@ -203,26 +223,57 @@ impl Measuring<'_> {
         for entry in ENTRIES.iter().filter(wanted) {
             match entry.run {
                 Ok(run) if self.options.compression != Compression::None && !run.compresses => {
-                    self.leave(out, entry.name, None, &Outcome::Left("it does not compress".to_owned()))?;
+                    self.leave_all(out, entry.name, "it does not compress".to_owned())?;
                 }
                 Ok(run) => there.push((entry, run)),
-                Err(feature) => self.leave(out, entry.name, None, &Outcome::Left(not_compiled(feature)))?,
+                Err(feature) => self.leave_all(out, entry.name, not_compiled(feature))?,
             }
         }
         Ok(there)
     }
 
+    /// What the run has of this store.
+    fn had(&self, who: Who, keys: u64) -> Option<&recorded::Row> {
+        let is_that = |row: &recorded::Row, name: &str, durability: Durability| {
+            row.more(name).and_then(Value::as_str) == Some(durability.name())
+        };
+        self.had.iter().find(|row| {
+            (row.subject.as_str(), row.keys) == (who.entry.name, keys)
+                && is_that(row, "durability", who.asked)
+                && is_that(row, "durability_had", who.durability())
+        })
+    }
+
+    /// Measures the stores and records each one when its last round has ended: a run that is ended keeps the others.
     fn measure(&mut self, out: &mut impl Write, who: Vec<Who>, keys: u64) -> io::Result<bench::Rounds<Who>> {
+        let (had, left): (Vec<_>, Vec<_>) = who.into_iter().partition(|who| self.had(*who, keys).is_some());
+        let had: Vec<_> =
+            had.into_iter().filter_map(|who| Some((who, self.had(who, keys)?.measured()))).collect();
+        if !had.is_empty() {
+            let names: Vec<_> = had.iter().map(|(who, _)| who.label()).collect();
+            writeln!(out, "{} pairs, measured before: {}", runner::keys(keys), names.join(", "))?;
+        }
         self.bench.runner.live.begin(Some(store_report::head_across()));
-        let arms = bench::rounds(who, self.options.rounds, |who| {
+        let rounds = usize::from(self.options.rounds);
+        let mut arms = bench::rounds(left, self.options.rounds, |who, before| {
             let end = self.lives(who, keys)?;
-            self.leave(out, &who.label(), Some(keys), &end)?;
+            self.leave(out, who, keys, &end)?;
             if let Outcome::Figures(figures) = &end {
                 self.bench.runner.live.row(store_report::line_across(&who.label(), &figures.values));
+                if before.len() + 1 == rounds {
+                    self.keep(who, keys, [before, &[(**figures).clone()]].concat())?;
+                }
             }
             Ok(end)
         })?;
         self.bench.runner.live.begin(None);
+        // One that was left out in a later round keeps the earlier ones.
+        for (who, measured) in arms.iter().filter(|(_, of)| (1..rounds).contains(&of.len())) {
+            self.keep(*who, keys, measured.clone())?;
+        }
+        arms.extend(had);
+        // In the order of the list.
+        arms.sort_by_key(|(who, _)| ENTRIES.iter().position(|entry| entry.name == who.entry.name));
         Ok(arms)
     }
 
@@ -272,21 +323,22 @@ impl Measuring<'_> {
         self.bench.arm_within(self.cap.as_ref(), job)
     }
 
-    /// Reports why a store has no figures; a wrong result counts as a failure.
-    fn leave(
-        &mut self,
-        out: &mut impl Write,
-        store: &str,
-        keys: Option<u64>,
-        end: &Outcome,
-    ) -> io::Result<()> {
-        let size = keys.map_or_else(String::new, |keys| format!(", {}", runner::keys(keys)));
-        let content = json!({ "subject": store, "kind": "store", "keys": keys });
-        self.bench.leave(out, &format!("{store}{size}"), content, end)
+    /// Reports why a store has no figures of any size.
+    fn leave_all(&mut self, out: &mut impl Write, store: &str, why: String) -> io::Result<()> {
+        let content = json!({ "subject": store, "kind": "store", "keys": null });
+        self.bench.leave(out, store, content, &Outcome::Left(why))
     }
 
-    /// Gathers the rounds of a store, and records them.
-    fn row(&mut self, who: Who, keys: u64, rounds: Vec<Figures>) -> io::Result<Row> {
+    /// Reports why a store has no figures; a wrong result counts as a failure.
+    fn leave(&mut self, out: &mut impl Write, who: Who, keys: u64, end: &Outcome) -> io::Result<()> {
+        let content = json!({
+            "subject": who.label(), "kind": "store", "keys": keys, "durability": who.asked,
+        });
+        self.bench.leave(out, &format!("{}, {}", who.label(), runner::keys(keys)), content, end)
+    }
+
+    /// Records the rounds of a store.
+    fn keep(&mut self, who: Who, keys: u64, rounds: Vec<Figures>) -> io::Result<()> {
         let timelines = rounds.last().map_or_else(BTreeMap::new, |last| last.timelines.clone());
         let sums = bench::sums(&rounds);
         let figures = Figure::gather(rounds);
@@ -295,7 +347,6 @@ impl Measuring<'_> {
             "durability_had": who.durability(), "figures": figures, "sums": sums,
             "timeline_ms": TIMELINE_MS, "timelines": timelines,
         });
-        self.bench.record.append("figures", &content)?;
-        Ok(Row { name: who.entry.name, label: who.label(), figures })
+        self.bench.record.append("figures", &content)
     }
 }

@@ -368,6 +368,31 @@ fn a_store_is_measured_and_its_answers_are_right() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "the stores are removed");
 }
 
+/// A store was recorded only after all of its size had ended, so a kill lost hours.
+#[test]
+fn what_a_record_has_is_not_measured_again() {
+    let path = scratch("store-resumed.jsonl");
+    let more = ["--json", path.to_str().unwrap(), "--resume"];
+    let run = |line: &str| {
+        done(&words(&("store --subjects forrest --budget 16M --only get ".to_owned() + line), &more))
+    };
+    let figures = || records(&path).into_iter().filter(|one| one["record"] == "figures").collect::<Vec<_>>();
+    let first = run("-n 1000");
+    assert!(figures().len() == 1 && !first.contains("measured before"), "{first}");
+    let second = run("-n 1000,1500");
+    let of = |figure: &Value| figure["keys"].as_u64();
+    assert_eq!(figures().iter().map(of).collect::<Vec<_>>(), [Some(1000), Some(1500)]);
+    assert!(second.contains("1K pairs, measured before: forrest\n"), "{second}");
+    // The table has both, and the figures that were there.
+    let line = |out: &str| out.lines().find(|line| line.starts_with("get, hit")).map(str::to_owned);
+    assert!(line(&first).is_some() && line(&first) == line(&second), "{first}{second}");
+    let runs = || records(&path).iter().filter(|one| one["record"] == "run").count();
+    assert_eq!(runs(), 1, "it is the same run");
+    // With other options it is another one.
+    assert!(!run("-n 1000 --seed 7").contains("measured before"));
+    assert_eq!((figures().len(), runs()), (3, 2));
+}
+
 /// Measures a store of `pairs` pairs under a memory limit.
 fn within_memory(pairs: &str, memory: &str) -> Output {
     kvbench(&words("store --subjects forrest --only get --budget 16M", &["-n", pairs, "--memory", memory]))
