@@ -36,6 +36,14 @@ impl Explained<'_> {
 const UNITS: &[(&str, &str, &str, bool)] = &[
     ("_bytes_per_key", "B/key", "bytes for a key", true),
     ("_written_per_byte", "B/B", "bytes written to the device for each byte that the user wrote", true),
+    ("_written_bytes", "B/op", "bytes written to the device during the step, for an operation", true),
+    ("_block_reads", "blocks/op", "blocks for an operation that were not in the store's cache", true),
+    (
+        "_page_cache_reads",
+        "blocks/op",
+        "blocks for an operation that were not in the store's cache and not asked of the device, at most",
+        true,
+    ),
     ("_read_bytes", "B/op", "bytes read from the device for an operation", true),
     ("_reads", "requests/op", "requests to read that the device completed, for an operation", true),
     ("_disk_per_byte", "B/B", "bytes on the device for each byte that the user stored", true),

@@ -168,7 +168,8 @@ impl Measuring<'_> {
             store_report::print(&mut out, keys, of.as_deref(), asked, &rows)?;
             // They are about random keys.
             if asked == Durability::Process && self.data.is_none() {
-                judged.extend(store_report::goals(keys, &rows));
+                let limited_budget = self.options.memory.map(|_| self.options.budget);
+                judged.extend(store_report::goals(keys, &rows, limited_budget));
             }
             out.flush()?;
         }

@@ -194,6 +194,21 @@ pub(crate) fn print(
         });
     }
     table.print(out)?;
+    let mut table = Table::new("block reads per operation/those that the page cache had, at most", rows);
+    for (title, name) in STEPS {
+        table.line(title, |row| {
+            let blocks = row.median(&format!("{name}_block_reads"))?;
+            let cached = row.median(&format!("{name}_page_cache_reads"));
+            let cached = cached.map_or_else(|| "-".to_owned(), |cached| format!("{cached:.3}"));
+            Some(format!("{blocks:.3}/{cached}"))
+        });
+    }
+    table.print(out)?;
+    let mut table = Table::new("bytes written per operation of steps that read, by merges", rows);
+    for (title, name) in STEPS {
+        table.line(title, |row| row.median(&format!("{name}_written_bytes")).map(number));
+    }
+    table.print(out)?;
     let mut table = Table::new("us of which half, 99 %, 99.9 % of the operations stay below", rows);
     for (title, name) in STEPS {
         table.line(title, |row| {
@@ -267,20 +282,44 @@ const ALONE: [(&str, &str, f64); 2] = [
     ("bytes on disk per byte stored", "load_disk_per_byte", 1.02),
 ];
 
-/// Judges the goals that the rows have figures for.
-pub(crate) fn goals(keys: u64, rows: &[Row]) -> Vec<Goal> {
+/// The same where a limit of memory makes the data many times larger than all caches.
+const AGAINST_BEYOND: [Wanted; 5] = [
+    ("get, hit", "get_ns", "fjall", 0.7),
+    ("seek", "seek_ns", "fjall", 0.4),
+    ("scan of 50", "scan_ns", "fjall", 0.6),
+    ("half updates, half gets", "update_ns", "fjall", 0.8),
+    ("95 % scans of 50, 5 % inserts", "insert_ns", "fjall", 0.6),
+];
+
+const ALONE_BEYOND: [(&str, &str, f64); 4] = [
+    ("get, miss: blocks read", "miss_block_reads", 0.01),
+    ("scan of 50: blocks read", "scan_block_reads", 2.0),
+    ("bytes written per byte stored", "load_written_per_byte", 2.5),
+    ("bytes on disk per byte stored", "load_disk_per_byte", 1.0),
+];
+
+/// Judges the goals that the rows have figures for. A run with a limit of memory has others, and then one about the
+/// budget of each store, which is given in bytes.
+pub(crate) fn goals(keys: u64, rows: &[Row], limited_budget: Option<u64>) -> Vec<Goal> {
     let find = |name: &str| rows.iter().find(|row| row.name == name);
     let Some(own) = find(FORREST) else { return Vec::new() };
     let judge =
         |title: String, measured, goal| Goal::judge(title, ("store", keys), measured, Relation::AtMost, goal);
-    let against = AGAINST.iter().filter_map(|&(title, figure, peer, goal)| {
+    let (against, alone) = match limited_budget {
+        None => (&AGAINST[..], &ALONE[..]),
+        Some(_) => (&AGAINST_BEYOND[..], &ALONE_BEYOND[..]),
+    };
+    let against = against.iter().filter_map(|&(title, figure, peer, goal)| {
         let ratio = own.median(figure)? / find(peer)?.median(figure)?;
         Some(judge(format!("{title}, of {peer}'s time"), ratio, goal))
     });
-    let alone = ALONE
+    let alone = alone
         .iter()
         .filter_map(|&(title, figure, goal)| Some(judge(title.to_owned(), own.median(figure)?, goal)));
-    against.chain(alone).collect()
+    let resident = limited_budget.zip(own.median("peak_bytes")).map(|(budget, peak)| {
+        judge("most memory of the process, of its budget".to_owned(), peak / budget as f64, 1.0)
+    });
+    against.chain(alone).chain(resident).collect()
 }
 
 #[cfg(test)]
@@ -301,14 +340,46 @@ mod tests {
             row("fjall", &[("get_ns", 1.0), ("miss_ns", 250.0)]),
         ];
         let verdicts: Vec<_> =
-            goals(1000, &rows).into_iter().map(|goal| (goal.measured, goal.holds)).collect();
+            goals(1000, &rows, None).into_iter().map(|goal| (goal.measured, goal.holds)).collect();
         assert_eq!(verdicts, [(0.5, true), (0.8, false), (1.01, true)]);
+    }
+
+    /// Runs whose caches are small were judged by the goals of runs whose caches hold all.
+    #[test]
+    fn a_limit_of_memory_has_its_own_goals() {
+        let own = [
+            ("get_ns", 500.0),
+            ("seek_ns", 500.0),
+            ("miss_ns", 200.0),
+            ("miss_block_reads", 0.02),
+            ("scan_block_reads", 1.5),
+            ("load_written_per_byte", 2.5),
+            ("load_disk_per_byte", 1.01),
+            ("peak_bytes", 90.0),
+        ];
+        let rows = [
+            row(FORREST, &own),
+            row("lmdb", &[("get_ns", 1.0)]),
+            row("fjall", &[("get_ns", 1000.0), ("seek_ns", 1000.0)]),
+        ];
+        let verdicts: Vec<_> =
+            goals(1000, &rows, Some(100)).into_iter().map(|goal| (goal.measured, goal.holds)).collect();
+        let wanted =
+            [(0.5, true), (0.5, false), (0.02, false), (1.5, true), (2.5, true), (1.01, false), (0.9, true)];
+        assert_eq!(verdicts, wanted);
     }
 
     #[test]
     fn tables_fit_and_show_what_is_missing() {
         let names = ["forrest", "rocksdb", "fjall", "redb"];
-        let figures = [("get_ns", 1234.0), ("get_ops_per_s", 810_373.0), ("insert_written_per_byte", 2.5)];
+        let figures = [
+            ("get_ns", 1234.0),
+            ("get_ops_per_s", 810_373.0),
+            ("insert_written_per_byte", 2.5),
+            ("scan_block_reads", 2.0),
+            ("scan_page_cache_reads", 1.25),
+            ("seek_written_bytes", 12.0),
+        ];
         let mut rows: Vec<_> = names.iter().map(|name| row(name, &figures)).collect();
         rows[1].figures.clear();
         let mut text = Vec::new();
@@ -323,6 +394,8 @@ mod tests {
             |title: &str| text.lines().any(|line| line.split_whitespace().eq(title.split_whitespace()));
         assert!(shown("get, hit 810 - 810 810"), "{text}");
         assert!(shown("written, inserts 2.50 - 2.50 2.50"), "{text}");
+        assert!(shown("scan of 50 2.000/1.250 - 2.000/1.250 2.000/1.250"), "{text}");
+        assert!(shown("seek 12.0 - 12.0 12.0"), "{text}");
     }
 
     #[test]

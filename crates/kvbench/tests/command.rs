@@ -356,6 +356,14 @@ fn a_store_is_measured_and_its_answers_are_right() {
         assert!(figure["median"].as_f64().unwrap() > 0.0, "{step}: {figure}");
         assert_eq!(figure["rounds"].as_array().unwrap().len(), 2, "{step}");
     }
+    // What a step reads and writes by the way, where the system tells.
+    for step in ["get", "miss", "multi_get_64", "seek", "scan"] {
+        assert!(
+            figures[0]["figures"][format!("{step}_block_reads")]["min"].is_number(),
+            "{step}: {}",
+            figures[0]
+        );
+    }
     for name in ["open_s", "recover_s", "load_max_ns"] {
         assert!(figures[0]["figures"][name]["min"].as_f64().unwrap() > 0.0, "{name}");
     }

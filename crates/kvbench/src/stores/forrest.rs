@@ -84,6 +84,10 @@ impl<const IS_ENCRYPTED: bool> Store for Forrest<IS_ENCRYPTED> {
         Ok(())
     }
 
+    fn block_reads(&self) -> Option<u64> {
+        Some(self.0.metrics().ok()?.cache_misses)
+    }
+
     fn compact(&mut self) -> Answer<bool> {
         self.0.compact().map_err(Fault::from)?;
         Ok(true)

@@ -36,6 +36,8 @@ pub(crate) struct Lap {
     pub(crate) written: Option<u64>,
     /// The same of bytes read from devices, and of read requests to the device of the store.
     pub(crate) read: [Option<u64>; 2],
+    /// [`Store::block_reads`] of a lap that only reads.
+    pub(crate) block_reads: Option<u64>,
     /// Time of each operation in nanoseconds; empty if they were timed only as a whole.
     pub(crate) each: Histogram<u64>,
     /// Operations that ended in each interval of [`STRETCH`]; empty if they were timed only as a whole.
@@ -59,7 +61,7 @@ fn read_of(directory: &Path) -> [Option<u64>; 2] {
 }
 
 /// How much a counter grew.
-fn grown((now, before): (Option<u64>, Option<u64>)) -> Option<u64> {
+pub(crate) fn grown((now, before): (Option<u64>, Option<u64>)) -> Option<u64> {
     now.zip(before).map(|(now, before)| now.saturating_sub(before))
 }
 
@@ -77,6 +79,7 @@ impl Running {
                 cpu: Duration::ZERO,
                 written: None,
                 read: [None; 2],
+                block_reads: None,
                 each: latency::histogram(),
                 timeline: Vec::new(),
             },
@@ -214,6 +217,22 @@ impl Lap {
         if let Some(worst) = seconds.min() {
             figures.set(&format!("{name}_worst_ops_per_s"), (worst * parts) as f64);
             figures.timelines.insert(name.to_owned(), self.timeline.clone());
+        }
+    }
+
+    /// The same of a step that only reads, and what a store wrote meanwhile: it may merge what was read often. Of the
+    /// blocks that were not in the store's cache, those that the device was not asked for were in the system's, which
+    /// may also read several by one request.
+    pub(crate) fn note_read(&self, name: &str, parts: u64, figures: &mut Figures) {
+        self.note(name, parts, figures);
+        let ops = (self.ops * parts).max(1) as f64;
+        let cached = self.block_reads.zip(self.read[1]).map(|(blocks, device)| blocks.saturating_sub(device));
+        for (figure, count) in
+            [("written_bytes", self.written), ("block_reads", self.block_reads), ("page_cache_reads", cached)]
+        {
+            if let Some(count) = count {
+                figures.set(&format!("{name}_{figure}"), count as f64 / ops);
+            }
         }
     }
 

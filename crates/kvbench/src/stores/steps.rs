@@ -5,7 +5,7 @@
 //! wrong result ends the arm.
 
 use super::file_keys::FileKeys;
-use super::lap::{Lap, Running};
+use super::lap::{Lap, Running, grown};
 use super::pairs::{Keys, Pairs, Value, fold};
 use super::store::{Answer, Fault, Reader, Settings, Store, Way};
 use crate::data::{Choice, Distribution, fold_bytes};
@@ -279,6 +279,7 @@ impl<S: Store, K: Keys> Arm<'_, S, K> {
         mut ask: impl FnMut(&mut S::Reader<'_>, &O) -> Answer<bool>,
     ) -> Answer<Lap> {
         let mut running = Running::start(&self.orders.directory)?;
+        let blocks = self.store.block_reads();
         let (mut reader, mut left, mut right) = (Some(self.store.reader()?), SESSION_OPS, true);
         running.each(ops, make, |op| {
             if left == 0 {
@@ -294,7 +295,12 @@ impl<S: Store, K: Keys> Arm<'_, S, K> {
             right &= ask(reader, op)?;
             Ok(())
         })?;
-        if right { Ok(running.stop()) } else { wrong("a read showed what is not there, or did not what is") }
+        if !right {
+            return wrong("a read showed what is not there, or did not what is");
+        }
+        let mut lap = running.stop();
+        lap.block_reads = grown((self.store.block_reads(), blocks));
+        Ok(lap)
     }
 
     fn get(&mut self) -> Answer<()> {
@@ -307,14 +313,14 @@ impl<S: Store, K: Keys> Arm<'_, S, K> {
             let mut found = 0;
             Ok(reader.get(key.as_ref(), |value| found = fold_bytes(value))? && found == *expected)
         })?;
-        lap.note("get", 1, &mut self.figures);
+        lap.note_read("get", 1, &mut self.figures);
         Ok(())
     }
 
     fn miss(&mut self) -> Answer<()> {
         let make = |at| self.pairs.absent(at);
         let lap = self.read(self.probes(), make, |reader, key| Ok(!reader.get(key.as_ref(), |_| ())?))?;
-        lap.note("miss", 1, &mut self.figures);
+        lap.note_read("miss", 1, &mut self.figures);
         Ok(())
     }
 
@@ -336,7 +342,7 @@ impl<S: Store, K: Keys> Arm<'_, S, K> {
                 })?;
                 Ok((sum, found) == (*expected, MANY_KEYS))
             })?;
-        lap.note("multi_get_64", MANY_KEYS as u64, &mut self.figures);
+        lap.note_read("multi_get_64", MANY_KEYS as u64, &mut self.figures);
         Ok(())
     }
 
@@ -352,7 +358,7 @@ impl<S: Store, K: Keys> Arm<'_, S, K> {
             reader.seek(key.as_ref(), |key, value| found = Some(fold(key, value)))?;
             Ok(found == Some(*expected))
         })?;
-        lap.note("seek", 1, &mut self.figures);
+        lap.note_read("seek", 1, &mut self.figures);
         Ok(())
     }
 
@@ -362,7 +368,7 @@ impl<S: Store, K: Keys> Arm<'_, S, K> {
         let make = |at| self.pairs.key(choice.pick(at));
         let lap =
             self.read(self.long_probes(), make, |reader, key| scan_from(reader, key.as_ref(), &mut shown))?;
-        lap.note("scan", 1, &mut self.figures);
+        lap.note_read("scan", 1, &mut self.figures);
         self.figures.sums.insert("scan".to_owned(), shown.sum);
         Ok(())
     }

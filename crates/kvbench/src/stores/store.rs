@@ -99,6 +99,10 @@ pub(crate) trait Store: Sync + Sized {
     fn is_busy(&self) -> bool {
         false
     }
+    /// Blocks that its cache did not have and that it read from its files so far, if the store counts them.
+    fn block_reads(&self) -> Option<u64> {
+        None
+    }
     /// Compacts the store to the least space; false if it offers no such call.
     fn compact(&mut self) -> Answer<bool>;
 }
