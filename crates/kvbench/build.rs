@@ -17,8 +17,22 @@ fn main() {
     }
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-check-cfg=cfg(peers)");
+    println!("cargo::rerun-if-env-changed=ROCKSDB_LIB_DIR");
+    if let Some(library) =
+        std::env::var_os("ROCKSDB_LIB_DIR").and_then(|directory| rocksdb(directory.as_ref()))
+    {
+        println!("cargo::rustc-env=KVBENCH_ROCKSDB={library}");
+    }
     #[cfg(feature = "cpp")]
     cpp::build();
+}
+
+/// The name of RocksDB's library in a directory, with its version if links lead there. RocksDB is not asked, because its
+/// functions for C have none for that.
+fn rocksdb(directory: &std::path::Path) -> Option<String> {
+    let files = ["librocksdb.so", "librocksdb.dylib", "librocksdb.a"].map(|name| directory.join(name));
+    let library = files.iter().find_map(|file| file.canonicalize().ok())?;
+    Some(library.file_name()?.to_str()?.to_owned())
 }
 
 #[cfg(feature = "cpp")]

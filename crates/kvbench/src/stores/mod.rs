@@ -44,6 +44,9 @@ use crate::job::{Durability, Job, Orders, Outcome, PressureOrders, Report, Task}
 use crate::lock_file;
 use file_keys::FileKeys;
 
+/// What the build script found.
+const LINKED_ROCKSDB: Option<&str> = option_env!("KVBENCH_ROCKSDB");
+
 /// The name of this project's own.
 pub(crate) const FORREST: &str = "forrest";
 /// The same with encrypted files.
@@ -157,9 +160,11 @@ impl StoreEntry {
         ENTRIES.iter().find(|entry| entry.name == name)
     }
 
-    /// The measured version, from the lock file or from the system's library.
+    /// The measured version, from the lock file or from the system's library; the file name of a RocksDB that the build
+    /// was told to link (`ROCKSDB_LIB_DIR`).
     pub(crate) fn version(&self) -> Option<String> {
         match self.package {
+            Some("librocksdb-sys") if LINKED_ROCKSDB.is_some() => LINKED_ROCKSDB.map(str::to_owned),
             Some(package) => lock_file::version(package).map(str::to_owned),
             None => {
                 #[cfg(feature = "leveldb")]
