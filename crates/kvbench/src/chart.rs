@@ -5,16 +5,16 @@ use crate::html::escape;
 use crate::statistics::number;
 use std::fmt::Write;
 
-/// Width of every chart.
-const WIDTH: f64 = 560.0;
+/// Width of every chart: several fit beside each other.
+const WIDTH: f64 = 400.0;
 /// Of that, what names take at the left.
 const NAMES: f64 = 150.0;
 /// Of that, what figures take at the right.
-const FIGURES: f64 = 80.0;
+const FIGURES: f64 = 60.0;
 const BAR: f64 = 16.0;
 const STEP: f64 = 22.0;
 /// Height of a chart with two axes, and what its labels take.
-const HEIGHT: f64 = 320.0;
+const HEIGHT: f64 = 260.0;
 const MARGIN: f64 = 50.0;
 
 /// The ends of the two axes of such a chart.
@@ -51,20 +51,47 @@ pub(crate) fn colour(name: &str) -> String {
     format!("hsl({} 55% {}%)", (180 + hash % 280) % 360, 35 + hash / 1000 % 3 * 12)
 }
 
-/// The least figure that fills a chart, so that one of zeros has a scale.
-const LEAST: f64 = 1e-9;
+/// Bars that differ by more than this factor have a scale of powers of ten: the short ones would be lines.
+const EVEN_MOST: f64 = 20.0;
+/// Room for the marks of that scale, under the bars.
+const MARKS: f64 = 16.0;
 
-/// Bars, in the order given.
+/// The scale of bars: from 0, or of powers of ten, which bars cannot begin at 0 of.
+fn scale(bars: &[Bar<'_>]) -> Axis {
+    let ends = (NAMES, WIDTH - FIGURES);
+    let values = bars.iter().flat_map(|bar| [bar.value, bar.interval.0, bar.interval.1]);
+    let figures = || bars.iter().map(|bar| bar.value).filter(|value| *value > 0.0);
+    let (least, most) = (figures().fold(f64::INFINITY, f64::min), figures().fold(0.0, f64::max));
+    match most > EVEN_MOST * least {
+        true => Axis::over(values.clone(), ends),
+        false => {
+            Axis { to: values.fold(f64::MIN_POSITIVE, f64::max), ..Axis::even(std::iter::empty(), ends) }
+        }
+    }
+}
+
+/// Bars, in the order given. Those that differ much are drawn on a scale of powers of ten, with its marks.
 pub(crate) fn bars(title: &str, bars: &[Bar<'_>]) -> String {
-    let height = 8.0 + STEP * bars.len() as f64;
-    let most = bars.iter().map(|bar| bar.interval.1.max(bar.value)).fold(LEAST, f64::max);
-    let scale = (WIDTH - NAMES - FIGURES) / most;
-    let mut svg = begin(title, height);
+    let axis = scale(bars);
+    let bottom = 8.0 + STEP * bars.len() as f64;
+    let mut svg = begin(title, if axis.is_even { bottom } else { bottom + MARKS });
+    // Powers of ten alone, as there is little room.
+    let is_power = |number: f64| (number.log10() - number.log10().round()).abs() < 1e-9;
+    let is_marked = |tick: &f64| !axis.is_even && is_power(*tick);
+    for tick in axis.ticks().into_iter().filter(is_marked) {
+        let at = axis.at(tick);
+        let _ = write!(
+            svg,
+            "<path class=\"grid\" d=\"M{at:.1} 0V{bottom:.1}\"/><text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            bottom + MARKS - 4.0,
+            short(tick)
+        );
+    }
     for (at, bar) in bars.iter().enumerate() {
-        let (top, length) = (4.0 + STEP * at as f64, bar.value * scale);
+        let (top, length) = (4.0 + STEP * at as f64, axis.at(bar.value) - NAMES);
         let middle = top + BAR / 2.0;
         let (name, figure) = (escape(bar.name), number(bar.value));
-        let (from, to) = (NAMES + bar.interval.0 * scale, NAMES + bar.interval.1 * scale);
+        let (from, to) = (axis.at(bar.interval.0), axis.at(bar.interval.1));
         let _ = write!(
             svg,
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{name}</text>\
@@ -87,7 +114,7 @@ pub(crate) fn bars(title: &str, bars: &[Bar<'_>]) -> String {
         let _ = write!(
             svg,
             "<text x=\"{:.1}\" y=\"{:.1}\">{figure}</text>",
-            NAMES + length.max(bar.interval.1 * scale) + 6.0,
+            (NAMES + length).max(to) + 6.0,
             middle + 4.5
         );
     }
@@ -258,6 +285,27 @@ mod tests {
             (widths[1] / widths[0] - 2.0).abs() < 0.01 && widths[1] * 1.1 <= WIDTH - NAMES - FIGURES + 0.1
         );
         assert!(svg.contains("a &lt; b") && svg.contains("x&amp;y") && !svg.contains("x&y"));
+    }
+
+    /// Beside a subject that is a thousand times as slow all others were lines of one width.
+    #[test]
+    fn bars_that_differ_much_have_a_scale_of_powers_of_ten() {
+        let bar = |name, value| Bar { name, value, interval: (value, value) };
+        let svg = bars("t", &[bar("a", 10.0), bar("b", 100.0), bar("c", 10_000.0), bar("none", 0.0)]);
+        let widths: Vec<f64> = svg
+            .split("<rect ")
+            .skip(1)
+            .map(|rect| rect.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap())
+            .collect();
+        assert!(
+            (widths[2] - widths[1]) / (widths[1] - widths[0]) - 2.0 < 0.01 && widths[0] > 1.0,
+            "{widths:?}"
+        );
+        assert!(widths[3] == 0.0 && widths[2] <= WIDTH - NAMES - FIGURES, "{widths:?}");
+        assert!(
+            svg.contains(">100</text>") && svg.contains(">10K</text>") && !svg.contains(">20</text>"),
+            "{svg}"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::counters::{Event, IPC};
 use crate::runner;
-use crate::tables::{COLUMNS, Column, Group, head, label, print_row};
+use crate::tables::{COLUMNS, Column, Group, head, print_row};
 use std::io::{self, Write};
 
 const MEMORY: [Column<'_>; 6] = [
@@ -48,7 +48,5 @@ fn print_table(
 ) -> io::Result<()> {
     writeln!(out, "{}", head("", columns))?;
     let mut rows = group.rows.iter();
-    rows.try_for_each(|row| {
-        print_row(out, &label(row.name, row.pages), columns, |name| row.median(&named(name)))
-    })
+    rows.try_for_each(|row| print_row(out, &row.marked(), columns, |name| row.median(&named(name))))
 }

@@ -5,11 +5,11 @@ use std::fmt::Write;
 
 const STYLE: &str = "\
 :root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 96rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { margin-top: 3rem; border-bottom: 1px solid #8886; }
-.charts { display: flex; flex-wrap: wrap; gap: 1.5rem; }
-figure { margin: 0; max-width: 560px; }
-figcaption { margin: .5rem 0; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(20rem, 1fr)); gap: 1.5rem; }
+figure { margin: 0; max-width: 400px; }
+figcaption { margin: .5rem 0; font-size: 13px; line-height: 1.35; }
 svg { max-width: 100%; height: auto; }
 svg text { font: 12px system-ui, sans-serif; fill: currentColor; }
 .interval { stroke: currentColor; stroke-width: 1.2; fill: none; opacity: .75; }

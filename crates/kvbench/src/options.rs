@@ -566,6 +566,9 @@ pub(crate) struct Report {
     /// Write the best subjects of each measurement as tables of Markdown; - is the standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) highlights: Option<PathBuf>,
+    /// Subjects to show, as the record names them, or structures: with every hash, allocator and page [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    pub(crate) subjects: Vec<String>,
     /// Figures of the tables of Markdown, as the record names them [default: all of a whole step]
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub(crate) figures: Vec<String>,

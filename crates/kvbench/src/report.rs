@@ -17,8 +17,9 @@ use std::path::Path;
 
 /// Writes what was asked for; true always.
 pub(crate) fn run(options: &Report) -> io::Result<bool> {
-    let records: Vec<Recorded> =
+    let mut records: Vec<Recorded> =
         options.records.iter().map(|path| recorded::read(path)).collect::<io::Result<_>>()?;
+    choose(&mut records, &options.subjects)?;
     if records.iter().all(|record| record.rows.is_empty()) {
         return Err(io::Error::other("no figures in what was given"));
     }
@@ -38,6 +39,28 @@ pub(crate) fn run(options: &Report) -> io::Result<bool> {
         println!("written to {}", path.display());
     }
     Ok(true)
+}
+
+/// Leaves only the subjects of these names, or of structures with these names; all, if there are no names.
+fn choose(records: &mut [Recorded], names: &[String]) -> io::Result<()> {
+    let has = |name: &str, subject: &str, label: &str| {
+        [subject, label].contains(&name) || subject.split(['+', '@']).next() == Some(name)
+    };
+    for name in names {
+        let all = records.iter().flat_map(|record| &record.rows);
+        let subjects: BTreeSet<_> = all.clone().map(|row| row.subject.as_str()).collect();
+        if !all.clone().any(|row| has(name, &row.subject, &row.label())) {
+            let subjects: Vec<_> = subjects.into_iter().collect();
+            let what = format!("no record has a subject {name:?}, but {}", subjects.join(", "));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+    }
+    let is_chosen = |subject: &str, label: &str| names.iter().any(|name| has(name, subject, label));
+    for record in records.iter_mut().filter(|_| !names.is_empty()) {
+        record.rows.retain(|row| is_chosen(&row.subject, &row.label()));
+        record.left_out.retain(|left| is_chosen(&left.subject, &left.subject));
+    }
+    Ok(())
 }
 
 /// Writes a file whole or not at all; `-` is the standard output.
@@ -150,7 +173,7 @@ fn page(records: &[Recorded]) -> String {
     let mut page = Page::new("kvbench");
     page.paragraph(
         "Bars are medians over the rounds; the mark on a bar goes from the least to the most of them, and is missing where there was one round. \
-         Compare within one run; runs of different times differ by some percent for no reason at all.",
+         Bars that differ by more than 20 times are on a scale of powers of ten. Compare within one run; runs of different times differ by some percent for no reason at all.",
     );
     for record in records {
         for run in &record.runs {
@@ -378,6 +401,34 @@ mod tests {
             assert!(page.contains(&format!("<title>{}: ", row.label())), "{}", row.label());
         }
         assert!(!page.contains("NaN") && !page.contains("inf "));
+    }
+
+    #[test]
+    fn subjects_are_chosen_by_name_or_structure() {
+        let row = |subject: &str, pages: &str| {
+            serde_json::from_value(serde_json::json!({
+                "run": "r", "subject": subject, "kind": "u64", "keys": 1000, "pages": pages, "figures": {},
+            }))
+            .unwrap()
+        };
+        let chosen = |names: &[&str]| {
+            let rows = vec![
+                row("forrest", "auto"),
+                row("forrest", "plain"),
+                row("f14+xxh3", "auto"),
+                row("f14+rapidhash@mimalloc", "auto"),
+                row("f14-sse2+xxh3", "auto"),
+            ];
+            let mut records = [Recorded { rows, ..Recorded::default() }];
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            choose(&mut records, &names).map_err(|error| error.to_string())?;
+            Ok::<_, String>(records[0].rows.iter().map(Row::label).collect::<Vec<_>>().join(" "))
+        };
+        let all = "forrest forrest/plain f14+xxh3 f14+rapidhash@mimalloc f14-sse2+xxh3";
+        assert_eq!(chosen(&[]).as_deref(), Ok(all));
+        assert_eq!(chosen(&["f14"]).as_deref(), Ok("f14+xxh3 f14+rapidhash@mimalloc"));
+        assert_eq!(chosen(&["forrest/plain", "f14+xxh3"]).as_deref(), Ok("forrest/plain f14+xxh3"));
+        assert!(chosen(&["rbtree"]).unwrap_err().contains("no record has a subject \"rbtree\", but f14+"));
     }
 
     #[test]

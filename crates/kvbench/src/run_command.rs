@@ -124,6 +124,7 @@ pub(crate) fn run<C: Commands>(options: &Run, commands: &C) -> io::Result<bool> 
         csv: None,
         markdown: None,
         highlights: None,
+        subjects: Vec::new(),
         figures: Vec::new(),
     })?;
     Ok(failed == 0)

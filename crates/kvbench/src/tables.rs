@@ -39,6 +39,15 @@ pub(crate) fn label(name: Name, pages: Pages) -> String {
 }
 
 impl Row {
+    /// Its label, with a mark if others disturbed it.
+    pub(crate) fn marked(&self) -> String {
+        label(self.name, self.pages) + if self.is_disturbed() { " *" } else { "" }
+    }
+
+    fn is_disturbed(&self) -> bool {
+        self.median("disturbed_percent").is_some_and(|share| share > DISTURBED_PERCENT)
+    }
+
     /// The median of a figure.
     pub(crate) fn median(&self, name: &str) -> Option<f64> {
         self.figures.get(name).map(|figure| figure.median)
@@ -105,24 +114,27 @@ pub(crate) fn print_group(out: &mut impl Write, group: &Group) -> io::Result<()>
         group.kind.name()
     )?;
     writeln!(out, "{}", head("", &COLUMNS))?;
-    let disturbed =
-        |row: &Row| row.median("disturbed_percent").is_some_and(|share| share > DISTURBED_PERCENT);
     for row in &group.rows {
-        let mark = if disturbed(row) { " *" } else { "" };
-        print_row(out, &(label(row.name, row.pages) + mark), &COLUMNS, |name| row.median(name))?;
+        print_row(out, &row.marked(), &COLUMNS, |name| row.median(name))?;
         if row.figures.values().any(|figure| figure.rounds.len() > 1) {
             print_row(out, "  least", &COLUMNS, |name| row.figures.get(name).map(|figure| figure.min))?;
             print_row(out, "  most", &COLUMNS, |name| row.figures.get(name).map(|figure| figure.max))?;
         }
     }
-    if group.rows.iter().any(disturbed) {
+    Ok(())
+}
+
+/// Explains the mark, if a row has it.
+fn explain_mark(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
+    if rows.iter().any(Row::is_disturbed) {
         writeln!(out, "* others had the CPU for more than {DISTURBED_PERCENT} % of its time")?;
     }
     Ok(())
 }
 
-/// Prints the remarks of the rows, each one once.
+/// Prints the remarks of the rows, each one once, and what the mark is.
 pub(crate) fn print_notes(out: &mut impl Write, group: &Group) -> io::Result<()> {
+    explain_mark(out, &group.rows)?;
     let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
     for (row, note) in group.rows.iter().flat_map(|row| row.notes.iter().map(move |note| (row, note))) {
         match notes.iter_mut().find(|(said, _)| said == note) {
@@ -201,7 +213,7 @@ pub(crate) fn print_workloads(out: &mut impl Write, group: &Group) -> io::Result
         let rest = columns.split_off(fit.count().max(1));
         writeln!(out, "\n{}", head("ns per operation", &columns))?;
         for row in &group.rows {
-            print_row(out, &label(row.name, row.pages), &columns, |name| row.median(name))?;
+            print_row(out, &row.marked(), &columns, |name| row.median(name))?;
         }
         columns = rest;
     }
@@ -230,7 +242,7 @@ pub(crate) fn print_latencies(out: &mut impl Write, group: &Group) -> io::Result
         writeln!(out, "\n{step}, ns")?;
         writeln!(out, "{}", head("", &columns))?;
         for row in group.rows.iter().filter(|row| row.median(columns[0].2).is_some()) {
-            print_row(out, &label(row.name, row.pages), &columns, |name| row.median(name))?;
+            print_row(out, &row.marked(), &columns, |name| row.median(name))?;
         }
     }
     Ok(())
@@ -282,7 +294,7 @@ fn print_threads_of(
     }
     writeln!(out)?;
     for row in rows {
-        let label = label(row.name, row.pages);
+        let label = row.marked();
         let name = print_name(out, &label)?;
         write!(out, "{name:NAME_WIDTH$}")?;
         for (_, step) in steps {
@@ -307,11 +319,7 @@ fn times(times: f64, threads: u16) -> String {
 /// A table of growing sizes for each structure.
 pub(crate) fn print_sweep(out: &mut impl Write, rows: &[Row], sizes: &[u64]) -> io::Result<()> {
     for row in rows {
-        writeln!(
-            out,
-            "\n{} as it grows, u64: ns per operation, bytes per key occupied",
-            label(row.name, row.pages)
-        )?;
+        writeln!(out, "\n{} as it grows, u64: ns per operation, bytes per key occupied", row.marked())?;
         writeln!(out, "{:>10}{:>9}{:>9}{:>9}{:>9}", "keys", "get", "dep.", "batch", "resid.")?;
         for size in sizes {
             let figure =
@@ -322,7 +330,7 @@ pub(crate) fn print_sweep(out: &mut impl Write, rows: &[Row], sizes: &[u64]) -> 
         }
         row.notes.iter().try_for_each(|note| writeln!(out, "{note}"))?;
     }
-    Ok(())
+    explain_mark(out, rows)
 }
 
 /// What to know to read the tables.
@@ -340,6 +348,36 @@ pub(crate) fn print_legend(out: &mut impl Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Only the first table had the mark.
+    #[test]
+    fn a_disturbed_row_has_its_mark_in_each_table() {
+        let row = |name: &str, disturbed: f64| {
+            let figures = ["get_ns", "update_ns", "get_p50_ns", "get_p99_ns", "get_p999_ns", "get_max_ns"];
+            let figures = figures.into_iter().chain(["read_1t_mops", "read_2t_mops", "get_ns@1000"]);
+            let mut figures: BTreeMap<_, _> =
+                figures.map(|figure| (figure.to_owned(), Figure::new(vec![1.0]))).collect();
+            figures.insert("disturbed_percent".to_owned(), Figure::new(vec![disturbed]));
+            Row { name: Name::parse(name).unwrap(), pages: Pages::Auto, figures, notes: Vec::new() }
+        };
+        let mut group =
+            Group { kind: KindName::U64, keys: 1000, rows: vec![row("forrest", 3.0), row("rbtree", 1.0)] };
+        let tables = |group: &Group| {
+            let mut out = Vec::new();
+            print_group(&mut out, group).unwrap();
+            print_workloads(&mut out, group).unwrap();
+            print_latencies(&mut out, group).unwrap();
+            print_threads(&mut out, group, 2).unwrap();
+            print_notes(&mut out, group).unwrap();
+            print_sweep(&mut out, &group.rows, &[1000]).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let text = tables(&group);
+        assert_eq!((text.matches("forrest *").count(), text.matches("rbtree *").count()), (5, 0), "{text}");
+        assert_eq!(text.matches("\n* others had the CPU").count(), 2, "{text}");
+        group.rows.remove(0);
+        assert!(!tables(&group).contains('*'));
+    }
 
     #[test]
     fn a_long_text_has_several_lines() {
