@@ -38,6 +38,9 @@ const HEADLINE_ROUNDS: (u64, u64) = (30, 3);
 /// How long a store stays idle after deletes.
 const IDLE: Duration = Duration::from_secs(30);
 
+/// The stores that do scenarios. LMDB has no memtables, and no work in the background, which the others are about.
+const WITH_LMDB: [&str; 4] = [FORREST, "rocksdb", "fjall", "lmdb"];
+
 /// A scenario with its sizes.
 struct Plan {
     scenario: Scenario,
@@ -87,15 +90,16 @@ impl Plan {
         Plan { scenario, sizes, time, rounds: if options.quick { quick_rounds } else { rounds } }
     }
 
-    /// The stores that do it: what LMDB has a call or a form for is compared with it as well.
+    /// The stores that do it: what LMDB has a call or a form for, and mixes, are compared with it as well.
     fn stores(&self) -> &'static [&'static str] {
         match self.scenario {
+            scenario if scenario.mix().is_some() => &WITH_LMDB,
             Scenario::Queue
             | Scenario::Ranges
             | Scenario::Values
             | Scenario::Ingest
-            | Scenario::Transfers => &[FORREST, "rocksdb", "fjall", "lmdb"],
-            _ => &[FORREST, "rocksdb", "fjall"],
+            | Scenario::Transfers => &WITH_LMDB,
+            _ => &WITH_LMDB[..3],
         }
     }
 }
@@ -173,6 +177,13 @@ impl Pressing<'_> {
             match entry.run {
                 Ok(_) => there.push(entry),
                 Err(feature) => missing.push((entry.name, feature)),
+            }
+        }
+        let options = self.options;
+        for name in &options.subjects {
+            if !plan.stores().contains(&name.as_str()) {
+                let why = format!("it has no part in {}", plan.scenario.kind());
+                self.leave(out, name, plan, &Outcome::Left(why))?;
             }
         }
         for (name, feature) in missing {

@@ -62,6 +62,14 @@ fn mixes_are_done_by_several_threads_and_checked() {
         let record = records.iter().find(own).unwrap_or_else(|| panic!("{mix} is recorded"));
         record["figures"][name]["median"].as_f64()
     };
+    let by = |store: &str| {
+        let figures =
+            records.iter().filter(|record| record["record"] == "figures" && record["subject"] == store);
+        figures.count()
+    };
+    for store in ["fjall", "lmdb"] {
+        assert_eq!(by(store), if cfg!(feature = "stores") { mixes.len() } else { 0 }, "{store}: {out}");
+    }
     for mix in mixes {
         let rates = match mix {
             "readwhilewriting" => &["mix_read_ops_per_s", "mix_write_ops_per_s"][..],
@@ -107,4 +115,10 @@ fn a_scenario_is_chosen_by_its_name_and_its_sizes_by_options() {
     ]);
     assert!(out.contains("\npressure deletes, 3K pairs, memtables of 128 KiB"), "{out}");
     assert!(out.contains("\n90 % deleted, idle, MiB") && !out.contains("pressure queue"), "{out}");
+    // A store that was named and does not do it left no line.
+    let out = done(&["pressure", "deletes", "--subjects", "forrest,lmdb", "--quick", "-n", "3000"]);
+    assert!(
+        out.contains("\nlmdb, pressure deletes, 3K: left out: it has no part in pressure deletes\n"),
+        "{out}"
+    );
 }
