@@ -126,6 +126,7 @@ impl Ancestor {
             pages: "auto".to_owned(),
             in_place: true,
             no_values: true,
+            are_numbers: false,
         };
         eprintln!("loading '{}'", self.file.display());
         let file_bytes = std::fs::metadata(&self.file).map_or(0, |of| of.len());

@@ -50,17 +50,18 @@ struct Pairs {
 
 impl Pairs {
     fn of(how: &Comparison) -> io::Result<Pairs> {
-        if let Some((file, told)) = how.file.told(how.free)? {
+        let kind = how.kind();
+        if let Some((file, told)) = how.file.told(kind, how.free)? {
             let keys = how.keys.min(told.pairs);
-            return Ok(Pairs { data: Some(file), kind: KindName::Strings, keys, walk: Walk::default() });
+            return Ok(Pairs { data: Some(file), kind, keys, walk: Walk::default() });
         }
         let told =
             |error| io::Error::other(format!("no paths can be read from {}: {error}", how.tree.display()));
-        let walk = match how.kind {
+        let walk = match kind {
             KindName::U64 => Walk::default(),
             KindName::Strings => collect_paths(&how.tree, how.seed).map_err(told)?,
         };
-        Ok(Pairs { data: None, kind: how.kind, keys: how.keys, walk })
+        Ok(Pairs { data: None, kind, keys: how.keys, walk })
     }
 
     /// Number of operations of the conformance kit.

@@ -89,6 +89,9 @@ pub(crate) struct DataFile {
     /// Whether pairs of a file without values have empty ones.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) no_values: bool,
+    /// Whether its keys are numbers.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) are_numbers: bool,
 }
 
 fn is_false(flag: &bool) -> bool {
@@ -151,7 +154,8 @@ impl DataFile {
     /// Loads it.
     pub(crate) fn load(&self, margin_bytes: u64) -> io::Result<Set> {
         let pages = self.pages.parse().map_err(io::Error::other)?;
-        files::load(&mut Reader::open(&self.path, Some(self.format), false)?, pages, margin_bytes)
+        let mut reader = Reader::open(&self.path, Some(self.format), false)?;
+        files::load(&mut reader, pages, self.are_numbers, margin_bytes)
     }
 }
 

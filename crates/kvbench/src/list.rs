@@ -36,19 +36,19 @@ pub(crate) fn print(out: &mut impl Write) -> io::Result<()> {
     for allocator in Allocator::ALL {
         let version = allocator.package().map_or(Some("system"), lock_file::version).unwrap_or("");
         let missing = allocator.compiled_in().err().unwrap_or_default();
-        print_line(out, allocator.name(), version, missing)?;
+        print_line(out, allocator.name(), version, &missing)?;
     }
 
     writeln!(out, "\nSuites, for `kvbench run`:")?;
     for (name, about) in run_command::suites() {
-        writeln!(out, "{name:<12} {}", tables::wrap(about, 13, 13))?;
+        writeln!(out, "{name:<12} {}", tables::wrap(&about, 13, 13))?;
     }
 
     writeln!(out, "\nStores on disk:")?;
     for entry in stores::ENTRIES {
         let version = entry.version().unwrap_or_default();
         let missing = if entry.run.is_ok() { "" } else { " (not compiled in)" };
-        print_line(out, entry.name, version, &format!("{}{missing}", entry.about))?;
+        print_line(out, entry.name, &version, &format!("{}{missing}", entry.about))?;
     }
     Ok(())
 }

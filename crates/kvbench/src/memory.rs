@@ -69,11 +69,24 @@ struct Memories {
 
 /// Measures, prints, records; true if every subject was right.
 pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
-    let (data, told) = options.file.told(options.common.margin)?.unzip();
+    let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidInput, what);
+    if options.kinds.is_empty() {
+        let kinds = [KindName::U64, KindName::Strings];
+        options.kinds = kinds
+            .into_iter()
+            .filter(|kind| *kind == KindName::Strings || options.file.data.is_none())
+            .collect();
+    }
+    let (data, told) = options.file.told(options.kinds[0], options.common.margin)?.unzip();
     let told = told.unwrap_or_default();
     if data.is_some() {
-        options.kinds = vec![KindName::Strings];
-        options.no_sweep = true;
+        if options.kinds.len() > 1 {
+            return Err(invalid("the pairs of a file are of one kind: name one with --kinds".to_owned()));
+        }
+        if !options.sweep.is_empty() && options.kinds[0] != KindName::U64 {
+            return Err(invalid("only numbers grow: take --kinds u64, or leave out --sweep".to_owned()));
+        }
+        options.no_sweep |= options.sweep.is_empty();
     }
     let keys = match (options.keys.is_empty(), options.quick) {
         (false, _) => options.keys.clone(),
@@ -117,9 +130,10 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
             "values that are written again would not be in the file: leave out --in-place, or these steps";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
-    if let Some(most) = keys.iter().max().filter(|most| data.is_some() && **most > told.pairs) {
+    let sizes = keys.iter().chain(sweep.iter().filter(|_| !options.no_sweep));
+    if let Some(most) = sizes.max().filter(|most| data.is_some() && **most > told.pairs) {
         let what = format!("{most} pairs are asked for, the file has {} different keys", told.pairs);
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        return Err(invalid(what));
     }
     let walk = if options.kinds.contains(&KindName::Strings) && data.is_none() {
         let error = |error| {
@@ -137,7 +151,7 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
         "tree": options.tree, "paths": walk.len(), "path_bytes_mean": walk.mean_bytes(),
         "paths_left_out": walk.left_out,
         "data": data.as_ref().map(|file| json!({
-            "file": file.path, "format": file.format, "pages": file.pages, "in_place": file.in_place, "no_values": file.no_values, "pages_had": told.pages, "pairs": told.pairs,
+            "file": file.path, "format": file.format, "are_numbers": file.are_numbers, "pages": file.pages, "in_place": file.in_place, "no_values": file.no_values, "pages_had": told.pages, "pairs": told.pairs,
             "duplicates": told.duplicates, "key_bytes": told.key_bytes, "value_bytes": told.value_bytes,
             "keys_with_nul": told.with_nul,
         })),
@@ -239,13 +253,15 @@ impl Memories {
             let (told, format) = (&self.told, file.format.name());
             let mean = |bytes: u64| bytes as f64 / told.pairs.max(1) as f64;
             let values = match told.valued {
+                _ if file.are_numbers => "made values of 8".to_owned(),
                 true => format!("values of {:.1}", mean(told.value_bytes)),
                 false if file.no_values => "no values".to_owned(),
                 false => "made values, since it has none".to_owned(),
             };
             format!(
-                "strings: {} ({format}), {} different keys of {:.1} bytes in the mean, {values}; {} pairs dropped whose key came \
+                "{}: {} ({format}), {} different keys of {:.1} bytes in the mean, {values}; {} pairs dropped whose key came \
                  again later\nloaded to {}",
+                self.options.kinds[0].name(),
                 file.path.display(),
                 told.pairs,
                 mean(told.key_bytes),
@@ -323,9 +339,13 @@ impl Memories {
                     right.push(name);
                     continue;
                 }
-                Ok(_) if with_nul > 0 && TERMINATED.contains(&name.entry.name) => Outcome::Left(format!(
-                    "it ends keys with a zero byte, and {with_nul} of the file's have one inside"
-                )),
+                Ok(_)
+                    if with_nul > 0 && kind == KindName::Strings && TERMINATED.contains(&name.entry.name) =>
+                {
+                    Outcome::Left(format!(
+                        "it ends keys with a zero byte, and {with_nul} of the file's have one inside"
+                    ))
+                }
                 Ok(_) => self.arm(&job),
                 Err(why) => Outcome::Left(why),
             };

@@ -72,8 +72,14 @@ pub(crate) struct File {
 impl File {
     /// Loads the file, if there is one, and returns facts about it; at least `margin_bytes` of memory stay free. Each
     /// arm loads it again, so this process frees the memory for the arms.
-    pub(crate) fn told(&self, margin_bytes: u64) -> io::Result<Option<(DataFile, Told)>> {
+    pub(crate) fn told(&self, kind: KindName, margin_bytes: u64) -> io::Result<Option<(DataFile, Told)>> {
         let Some(path) = &self.data else { return Ok(None) };
+        let are_numbers = kind == KindName::U64;
+        if are_numbers && (self.in_place || self.no_values) {
+            let what =
+                "--in-place and --no-values are about strings: leave them out, or take another kind than u64";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         let format = self.data_format.map_or_else(|| Format::of_file(path), Ok)?;
         let file = DataFile {
             path: path.clone(),
@@ -81,6 +87,7 @@ impl File {
             pages: self.data_pages.name().to_owned(),
             in_place: self.in_place,
             no_values: self.no_values,
+            are_numbers,
         };
         let told = file.load(margin_bytes)?.told().clone();
         Ok(Some((file, told)))
@@ -96,8 +103,9 @@ pub(crate) struct Memory {
     /// Measure 10M and 50M keys, and growth to 100M, unless -n or --sweep say otherwise; this takes hours
     #[arg(long, conflicts_with_all = ["data", "quick", "simulate"])]
     pub(crate) long: bool,
-    /// Kinds of keys: random u64, or the paths of a directory tree
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "u64,strings", conflicts_with = "data")]
+    /// Kinds of keys: random u64, or the paths of a directory tree [default: both]. A file is strings, or u64 if its
+    /// keys are numbers of 8 bytes, or 4, big endian, such as those of SOSD [default: strings]
+    #[arg(long, alias = "kind", value_enum, value_delimiter = ',')]
     pub(crate) kinds: Vec<KindName>,
     /// Subjects from `kvbench list`, `STRUCTURE[+HASH][@ALLOCATOR]`, or a library's, `./FILE.so[:NAME]`, or a program,
     /// `exec:FILE` [default: all structures]
@@ -126,8 +134,8 @@ pub(crate) struct Memory {
     pub(crate) file: File,
     /// Sizes between which structures of numbers grow, read at each; `1K..100M` is a list by powers of ten and three
     /// times these, `1M..2M/8` one of 8 sizes at equal distances, to see how full a table is
-    /// [default: 1M..30M]
-    #[arg(long, value_delimiter = ',', value_parser = sizes::list, conflicts_with = "data")]
+    /// [default: 1M..30M, and none of a file]
+    #[arg(long, value_delimiter = ',', value_parser = sizes::list)]
     pub(crate) sweep: Vec<Sizes>,
     /// Subjects that grow in the sweep
     #[arg(long, value_delimiter = ',', default_value = FORREST, value_parser = Name::parse)]
@@ -243,7 +251,8 @@ impl Stores {
         let Some(path) = &self.data else { return Ok(None) };
         let format = self.data_format.map_or_else(|| Format::of_file(path), Ok)?;
         let pages = pages::Pages::Plain.name().to_owned();
-        Ok(Some(DataFile { path: path.clone(), format, pages, in_place: false, no_values: true }))
+        let path = path.clone();
+        Ok(Some(DataFile { path, format, pages, in_place: false, no_values: true, are_numbers: false }))
     }
 }
 
@@ -379,9 +388,10 @@ pub(crate) struct Peer {
 /// What `kvbench compare` and `kvbench calibrate` measure.
 #[derive(Args, Clone)]
 pub(crate) struct Comparison {
-    /// Kind of keys: random u64, or the paths of a directory tree
-    #[arg(long, value_enum, default_value = "u64", conflicts_with = "data")]
-    pub(crate) kind: KindName,
+    /// Kind of keys: random u64, or the paths of a directory tree [default: u64]. A file is strings, or u64 if its keys
+    /// are numbers of 8 bytes, or 4, big endian [default: strings]
+    #[arg(long, value_enum)]
+    kind: Option<KindName>,
     /// A file in place of made pairs.
     #[command(flatten)]
     pub(crate) file: File,
@@ -428,20 +438,27 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
+    /// The kind of keys.
+    pub(crate) fn kind(&self) -> KindName {
+        let usual = if self.file.data.is_some() { KindName::Strings } else { KindName::U64 };
+        self.kind.unwrap_or(usual)
+    }
+
     /// The settings for a record; `keys` is the number of keys.
     pub(crate) fn describe(&self, keys: u64) -> serde_json::Value {
         serde_json::json!({
             "data": self.file.data,
-            "kind": self.kind, "keys": keys, "steps": self.only, "asked": self.asked, "probes": self.probes, "blocks": self.blocks, "turns": self.turns,
+            "kind": self.kind(), "keys": keys, "steps": self.only, "asked": self.asked, "probes": self.probes, "blocks": self.blocks, "turns": self.turns,
             "margin_percent": self.margin, "disturbed_percent_max": self.disturbed, "clock": self.clock, "seed": self.seed,
         })
     }
 
     /// The settings in words; `keys` is the number of keys.
     pub(crate) fn words(&self, keys: u64) -> String {
-        let kind = self.kind.name();
+        let kind = self.kind().name();
         let clock = if self.clock == Clock::Wall { "wall" } else { "CPU" };
         let kind = match &self.file.data {
+            Some(path) if self.kind() == KindName::U64 => format!("of numbers of {}", path.display()),
             Some(path) => format!("of {}", path.display()),
             None => format!("of kind {kind}"),
         };

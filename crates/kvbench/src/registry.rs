@@ -202,7 +202,7 @@ const ENTRIES: &[SubjectEntry] = &[
         ..SubjectEntry::new("eytzinger", None)
     },
     SubjectEntry {
-        about: "PGM-index, a learned index over a sorted array; static",
+        about: "PGM-index, a learned index over a sorted array; static; 1.3.0 may miss, then a binary search finds",
         u64s: one!(U64, pgm::Map),
         strings: Err("it learns numbers"),
         ..SubjectEntry::new("pgm", Some("pgm-extra"))

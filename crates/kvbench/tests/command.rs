@@ -480,7 +480,6 @@ fn bad_command_lines_are_explained() {
         &["store", "--budget", "1M"],
         &["store", "-F", "text"],
         &["memory", "--data", "x.kvb", "--tree", "/usr"],
-        &["compare", "btreemap", "forrest", "--data", "x.kvb", "--kind", "u64"],
         &["remix", "--runs", "32"],
         &["pressure", "floods"],
         &["pressure", "--subjects", "sqlite"],

@@ -1,9 +1,12 @@
 //! Pairs from a file, in memory on large pages, in the order of the file.
 //!
+//! A set of numbers has keys of eight bytes, big endian; those of four bytes are made as long. It has no values.
+//!
 //! Keys are unique: a later pair of a key replaces the value of the first one and keeps its place, as inserting all
 //! pairs would. So the sums of a set are those of a structure that holds it. The number of dropped pairs is reported.
 //!
-//! An absent key is made by changing one byte of a present key, or by appending bytes if no change gives an absent key.
+//! An absent key is made by changing one byte of a present key, or by appending bytes if no change gives an absent key;
+//! an absent number is a random one then.
 //! While the set is built, each one is compared with all present keys and with the absent keys before it, so no two are
 //! equal; the number of attempts that it took is kept. The changes insert no new zero byte, because some structures end
 //! keys with it.
@@ -31,6 +34,7 @@ pub(crate) struct Set {
     pairs: Vec<u64>,
     /// The attempt that gave each absent key.
     attempts: Vec<u8>,
+    are_numbers: bool,
     told: Told,
 }
 
@@ -72,15 +76,34 @@ fn invalid(what: String) -> io::Error {
 }
 
 impl Builder {
-    /// Begins a set for which there are addresses for `room` bytes.
-    pub(crate) fn new(room: usize, pages: Pages) -> io::Result<Self> {
+    /// Begins a set, of numbers if `are_numbers`, for which there are addresses for `room` bytes.
+    pub(crate) fn new(room: usize, pages: Pages, are_numbers: bool) -> io::Result<Self> {
         let bytes = Bytes::with_room(room, pages)?;
-        let set = Set { bytes, pairs: Vec::new(), attempts: Vec::new(), told: Told::default() };
+        let set = Set { bytes, pairs: Vec::new(), attempts: Vec::new(), are_numbers, told: Told::default() };
         Ok(Builder { set, table: HashTable::new() })
+    }
+
+    /// A number as a key.
+    fn number(&self, key: &[u8]) -> io::Result<[u8; 8]> {
+        match *key {
+            [a, b, c, d] => Ok([0, 0, 0, 0, a, b, c, d]),
+            _ => key.try_into().map_err(|_| {
+                let (pair, bytes) = (self.set.pairs.len() as u64 + self.set.told.duplicates, key.len());
+                invalid(format!("the key of pair {pair} has {bytes} bytes; numbers have 8, or 4, big endian"))
+            }),
+        }
     }
 
     /// Appends a pair, or replaces the pair with this key.
     pub(crate) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> io::Result<()> {
+        let number;
+        let (key, value) = match self.set.are_numbers {
+            true => {
+                number = self.number(key)?;
+                (&number[..], None)
+            }
+            false => (key, value),
+        };
         if key.len() > KEY_BYTES_MAX {
             let what =
                 format!("a key of {} bytes; structures are asked to hold {KEY_BYTES_MAX} at most", key.len());
@@ -191,6 +214,19 @@ impl Set {
         self.told.valued.then(|| record(&self.bytes, self.pairs[number as usize]).1)
     }
 
+    /// A key of a set of numbers; `None` if it is another set.
+    pub(crate) fn number(&self, number: u64) -> Option<u64> {
+        let key = self.key(number).first_chunk().filter(|_| self.are_numbers)?;
+        Some(u64::from_be_bytes(*key))
+    }
+
+    /// An absent number, as [`Set::push_absent`] has absent keys.
+    pub(crate) fn absent_number(&self, number: u64) -> Option<u64> {
+        let mut key = Vec::with_capacity(HEAD_BYTES + 1);
+        self.push_absent(number, &mut key);
+        key.first_chunk().filter(|_| self.are_numbers).map(|key| u64::from_be_bytes(*key))
+    }
+
     /// The number of different keys that are in the set, and absent ones.
     pub(crate) fn keys_max(&self) -> u64 {
         self.len() + self.attempts.len() as u64
@@ -216,6 +252,9 @@ impl Set {
             // Another one near it, so that text stays text as a rule.
             let near = *byte ^ (1 + (random >> 32) % 15) as u8;
             *byte = if near == 0 { *byte | 0x10 } else { near };
+        } else if self.are_numbers {
+            out.truncate(from);
+            out.extend_from_slice(&random.to_be_bytes());
         } else {
             let room = KEY_BYTES_MAX - key.len();
             let more = (1 + usize::from(attempt) / 16).min(room);
@@ -233,7 +272,7 @@ mod tests {
     use std::collections::HashSet;
 
     fn set(pairs: &[(&[u8], Option<&[u8]>)]) -> io::Result<Set> {
-        let mut builder = Builder::new(1 << 22, Pages::Auto)?;
+        let mut builder = Builder::new(1 << 22, Pages::Auto, false)?;
         pairs.iter().try_for_each(|(key, value)| builder.push(key, *value))?;
         builder.finish()
     }
@@ -281,6 +320,26 @@ mod tests {
         let made = set(&[(b"word", None), (b"another", None)]).unwrap();
         assert!((0..2).all(|number| !absent(&made, number).contains(&0) && absent(&made, number).is_ascii()));
         assert_eq!(absent(&made, 0), absent(&made, ABSENT_MIN));
+    }
+
+    #[test]
+    fn numbers_are_numbers_also_the_absent_ones() {
+        assert_eq!(set(&[(b"12345678", None)]).unwrap().number(0), None);
+        let of = |keys: &[&[u8]]| {
+            let mut builder = Builder::new(1 << 22, Pages::Auto, true)?;
+            keys.iter().try_for_each(|key| builder.push(key, Some(b"value")))?;
+            builder.finish()
+        };
+        let set = of(&[&[0, 0, 0, 0, 0, 0, 1, 2], &[0, 0, 1, 2], &[9, 0, 0, 3]]).unwrap();
+        assert_eq!((set.number(0), set.number(1), set.len()), (Some(0x102), Some(0x0900_0003), 2));
+        assert_eq!((set.told().duplicates, set.value(0)), (1, None));
+        // All that differ from one in a byte are there.
+        let dense: Vec<_> = (0u64..1 << 16).map(u64::to_be_bytes).collect();
+        let set = of(&dense.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
+        let absent: HashSet<_> = (0..set.len()).map(|number| set.absent_number(number).unwrap()).collect();
+        assert!(absent.len() == 1 << 16 && absent.iter().all(|number| *number >= 1 << 16));
+        let error = of(&[&[1; 8], &[2; 5]]).err().unwrap().to_string();
+        assert!(error.contains("the key of pair 1 has 5 bytes"), "{error}");
     }
 
     #[test]

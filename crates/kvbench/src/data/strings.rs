@@ -75,6 +75,11 @@ impl Walk {
         Walk { set: Some(set), no_values, ..Walk::default() }
     }
 
+    /// What there is in place of paths, and of random numbers.
+    pub(crate) fn set(&self) -> Option<&'static Set> {
+        self.set
+    }
+
     fn push(&mut self, path: &[u8]) {
         self.bytes.extend_from_slice(path);
         self.ends.push(self.bytes.len());

@@ -1,14 +1,16 @@
-//! Random 64-bit keys with 64-bit values.
+//! 64-bit keys with 64-bit values: random ones, or the numbers of a [`Set`].
 
-use super::{Block, KeyForm, Kind, Source, ValueForm, Walk, be, mix, number_keys};
+use super::{Block, KeyForm, Kind, Set, Source, ValueForm, Walk, be, mix, number_keys};
 
-/// Random `u64` to `u64`.
+/// `u64` to `u64`.
 pub(crate) struct U64;
 
 /// Numbers the keys by a bijection, so that they are random, distinct, and need no memory.
 pub(crate) struct U64Source {
     seed: u64,
     len: u64,
+    /// In place of random keys.
+    set: Option<&'static Set>,
 }
 
 /// Keys and values in two arrays.
@@ -21,13 +23,22 @@ pub(crate) struct U64Block {
 impl U64Source {
     /// The data set of this many pairs.
     pub(crate) fn new(len: u64, seed: u64) -> Self {
-        U64Source { seed: mix(seed), len }
+        U64Source { seed: mix(seed), len, set: None }
+    }
+
+    fn key(&self, number: u64) -> u64 {
+        let random = || mix(number ^ self.seed);
+        let of_set = |set: &Set| match number.checked_sub(set.len()) {
+            None => set.number(number),
+            Some(absent) => set.absent_number(absent),
+        };
+        self.set.map_or_else(random, |set| of_set(set).unwrap_or_else(random))
     }
 }
 
 impl Source<U64> for U64Source {
     fn push_pair(&self, key: u64, value: u64, out: &mut U64Block) {
-        out.keys.push(mix(key ^ self.seed));
+        out.keys.push(self.key(key));
         out.values.push(mix(value.wrapping_add(self.seed)));
     }
 
@@ -38,6 +49,10 @@ impl Source<U64> for U64Source {
 
     fn len(&self) -> u64 {
         self.len
+    }
+
+    fn keys_max(&self) -> u64 {
+        self.set.map_or(u64::MAX, Set::keys_max)
     }
 }
 
@@ -70,8 +85,10 @@ impl Kind for U64 {
     type Source = U64Source;
     type Block = U64Block;
 
-    fn source(len: u64, seed: u64, _: Walk) -> U64Source {
-        U64Source::new(len, seed)
+    fn source(len: u64, seed: u64, walk: Walk) -> U64Source {
+        let set = walk.set().filter(|set| set.number(0).is_some());
+        let len = set.map_or(len, |set| len.min(set.len()));
+        U64Source { set, ..U64Source::new(len, seed) }
     }
 
     #[inline]

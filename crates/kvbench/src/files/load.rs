@@ -16,12 +16,17 @@ const ROOM_BYTES: u64 = 16 << 20;
 /// Pairs between two looks at what memory is left.
 const LOOK_PAIRS: u64 = 1 << 16;
 
-/// Loads a file. It ends with an error when less than `margin_bytes` of memory would stay free.
-pub(crate) fn load(reader: &mut Reader, pages: Pages, margin_bytes: u64) -> io::Result<Set> {
+/// Loads a file, as numbers if `are_numbers`. It ends with an error when less than `margin_bytes` of memory would stay free.
+pub(crate) fn load(
+    reader: &mut Reader,
+    pages: Pages,
+    are_numbers: bool,
+    margin_bytes: u64,
+) -> io::Result<Set> {
     let path = reader.path().to_owned();
     let named = |error: io::Error| told(path.display(), &error);
     let room = usize::try_from(reader.file_bytes.saturating_mul(ROOM).saturating_add(ROOM_BYTES));
-    let mut set = SetBuilder::new(room.unwrap_or(usize::MAX), pages).map_err(named)?;
+    let mut set = SetBuilder::new(room.unwrap_or(usize::MAX), pages, are_numbers).map_err(named)?;
     let mut pair = Pair::default();
     while reader.next(&mut pair)? {
         set.push(&pair.key, pair.valued.then_some(&pair.value)).map_err(named)?;

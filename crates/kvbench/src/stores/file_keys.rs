@@ -164,7 +164,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn of(keys: &[&[u8]]) -> io::Result<FileKeys> {
-        let mut set = SetBuilder::new(1 << 22, Pages::Plain)?;
+        let mut set = SetBuilder::new(1 << 22, Pages::Plain, false)?;
         keys.iter().try_for_each(|key| set.push(key, None))?;
         FileKeys::new(set.finish()?, 7)
     }

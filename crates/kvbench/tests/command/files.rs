@@ -291,3 +291,67 @@ fn a_right_structure_is_right_on_real_files() {
         all_steps_are_right(&file);
     }
 }
+
+/// Numbers of a file were strings, so structures that hold only numbers never saw others than random ones.
+#[test]
+fn numbers_of_a_file_are_numbers() {
+    let (_directory, [kvb, sosd, wide, words]) =
+        names(["numbers.kvb", "numbers_uint32", "numbers_uint64", "words.txt"]);
+    let subjects = "pgm,s-tree,congee,masstree,blart,btreemap,hashbrown,sorted";
+    let measured = |path: &str, more: &[&str]| {
+        let steps = ["--only", "get,dependent,miss,scan,iterate,remove,ycsb-d", "--subjects", subjects];
+        done(&[&["memory", "--data", path, "--kinds", "u64"], &steps[..], more].concat())
+    };
+    for shape in ["dense", "clustered", "sparse"] {
+        done(&["gen", &kvb, "--keys", shape, "-n", "3000", "--values", "fixed:8"]);
+        let out = measured(&kvb, &[]);
+        assert!(
+            out.contains("u64: 8 subjects agree") && out.contains("\n3K pairs of kind u64"),
+            "{shape}: {out}"
+        );
+        assert!(
+            out.contains(&format!("u64: {kvb} (kvb), 3000 different keys of 8.0 bytes")),
+            "{shape}: {out}"
+        );
+        assert!(!out.contains("Goals") && !out.contains("as it grows"), "{shape}: {out}");
+    }
+    // Sorted, as SOSD's are, and of 32 bits.
+    let numbers: Vec<u32> = (0..3000u32).map(|number| number * number / 7 + number).collect();
+    let narrow: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    std::fs::write(&sosd, [&3000u64.to_le_bytes()[..], &narrow].concat()).unwrap();
+    let all: Vec<u8> = numbers.iter().flat_map(|number| u64::from(*number).to_le_bytes()).collect();
+    std::fs::write(&wide, [&3000u64.to_le_bytes()[..], &all].concat()).unwrap();
+    for (path, format) in [(&sosd, "sosd-u32"), (&wide, "sosd-u64")] {
+        let sweep = ["--sweep", "1K,3K", "--sweep-subjects", "pgm", "-F", format];
+        let out = measured(path, &sweep);
+        assert!(out.contains("u64: 8 subjects agree") && out.contains("as it grows, u64"), "{format}: {out}");
+    }
+    let compared = kvbench(&[
+        "compare",
+        "sorted",
+        "pgm",
+        "--data",
+        &wide,
+        "-F",
+        "sosd-u64",
+        "--kind",
+        "u64",
+        "--blocks",
+        "4",
+        "--disturbed",
+        "100",
+        "--only",
+        "scan",
+    ]);
+    assert!(matches!(compared.status.code(), Some(0 | 3 | 4 | 5)), "{}", text(&compared.stderr));
+
+    std::fs::write(&words, "seven eleven").unwrap();
+    let numbers = ["memory", "--kinds", "u64", "--data"];
+    let why = refused(&[&numbers[..], &[&words]].concat());
+    assert!(why.contains("words.txt: the key of pair 0 has 5 bytes; numbers have 8, or 4"), "{why}");
+    assert!(refused(&[&numbers[..], &[&kvb, "--in-place"]].concat()).contains("--in-place"));
+    assert!(refused(&[&numbers[..], &[&kvb, "--sweep", "4K"]].concat()).contains("has 3000 different keys"));
+    let both = ["memory", "--kinds", "u64,strings", "--data", &kvb];
+    assert!(refused(&both).contains("are of one kind"), "{}", refused(&both));
+    assert!(refused(&["memory", "--data", &kvb, "--sweep", "1K"]).contains("only numbers grow"));
+}
