@@ -27,8 +27,8 @@ fn main() {
     cpp::build();
 }
 
-/// The name of RocksDB's library in a directory, with its version if links lead there. RocksDB is not asked, because its
-/// functions for C have none for that.
+/// The name of RocksDB's library in a directory, with its version if links lead there. RocksDB's functions for C do not
+/// give a version.
 fn rocksdb(directory: &std::path::Path) -> Option<String> {
     let files = ["librocksdb.so", "librocksdb.dylib", "librocksdb.a"].map(|name| directory.join(name));
     let library = files.iter().find_map(|file| file.canonicalize().ok())?;

@@ -85,7 +85,8 @@ pub(crate) const LINE_WIDTH: usize = 80;
 /// Columns of a subject's name; a longer one has a line of its own.
 pub(crate) const NAME_WIDTH: usize = 23;
 
-/// A text in lines of at most 80 columns, if its words fit. The first one begins at column `first`, the others after `indent` spaces.
+/// A text in lines of at most 80 columns, if its words fit. The first one begins at column `first`, the others after
+/// `indent` spaces.
 pub(crate) fn wrap(text: &str, first: usize, indent: usize) -> String {
     let (mut lines, mut at, mut is_first) = (String::new(), first, true);
     for word in text.split_whitespace() {

@@ -16,7 +16,8 @@ const ROOM_BYTES: u64 = 16 << 20;
 /// Pairs between two looks at what memory is left.
 const LOOK_PAIRS: u64 = 1 << 16;
 
-/// Loads a file, as numbers if `are_numbers`. It ends with an error when less than `margin_bytes` of memory would stay free.
+/// Loads a file, as numbers if `are_numbers`. It ends with an error when less than `margin_bytes` of memory would stay
+/// free.
 pub(crate) fn load(
     reader: &mut Reader,
     pages: Pages,
