@@ -190,16 +190,19 @@ public:
         detail::check(forrest_options_set_compaction_filter(handle(), filter, context));
         return *this;
     }
+
     /** Registers a merge operator. See forrest_options_add_merge_operator. */
     Options &merge_operator(const std::string &name, forrest_merge_function function, void *context) {
         detail::check(forrest_options_add_merge_operator(handle(), name.c_str(), function, context));
         return *this;
     }
+
     /** Writes the figures of a store on disk to a file each second. */
     Options &metrics_file(const std::string &path) {
         detail::check(forrest_options_set_metrics_file(handle(), path.c_str()));
         return *this;
     }
+
     /** Sets the directory for the log of a store on disk. */
     Options &log_directory(const std::string &path) {
         detail::check(forrest_options_set_log_directory(handle(), path.c_str()));
