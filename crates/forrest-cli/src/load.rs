@@ -590,7 +590,7 @@ fn is_of_a_pair(error: &forrest::Error) -> bool {
     matches!(error.kind(), ErrorKind::Limit | ErrorKind::InvalidArgument)
 }
 
-/// How many lines before the last of several a byte of them is, and its [`column`].
+/// How many lines before the last of several a byte of them is, and its column there.
 fn position(lines: &[u8], at: usize) -> (u64, u64) {
     let (before, after) = lines.split_at(at.min(lines.len()));
     let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |feed| feed + 1);
