@@ -88,7 +88,8 @@ pub(crate) fn is_meant(mut arguments: impl Iterator<Item = impl AsRef<OsStr>>) -
     }
 }
 
-/// Whether these arguments, without the program's name, are those of the ancestor's generator: they begin with its mode.
+/// Whether these arguments, without the program's name, are those of the ancestor's generator, which begin with its
+/// mode.
 pub(crate) fn generates(arguments: &[impl AsRef<OsStr>]) -> bool {
     arguments.first().is_some_and(|first| first.as_ref().as_encoded_bytes().starts_with(b"-m"))
 }

@@ -52,7 +52,7 @@ impl Writer<U64> for &Forgets {
     }
 }
 
-/// Only reads were held against what they must sum to; gets beside writes could all miss.
+/// The sums of gets beside writes were not checked; such gets could all miss.
 #[test]
 fn gets_beside_writes_are_checked() {
     let Some(end) = measured::<Forgets>(&[Step::Threads]) else { return };

@@ -36,7 +36,7 @@ pub(crate) struct Lap {
     pub(crate) written: Option<u64>,
     /// The same of bytes read from devices, and of read requests to the device of the store.
     pub(crate) read: [Option<u64>; 2],
-    /// [`Store::block_reads`] of a lap that only reads.
+    /// [`Store::block_reads`] of a lap without writes.
     pub(crate) block_reads: Option<u64>,
     /// Time of each operation in nanoseconds; empty if they were timed only as a whole.
     pub(crate) each: Histogram<u64>,
@@ -220,7 +220,7 @@ impl Lap {
         }
     }
 
-    /// The same of a step that only reads, and what a store wrote meanwhile: it may merge what was read often. Of the
+    /// The same of a step without writes, and what a store wrote meanwhile: it may merge what was read often. Of the
     /// blocks that were not in the store's cache, those that the device was not asked for were in the system's, which
     /// may also read several by one request.
     pub(crate) fn note_read(&self, name: &str, parts: u64, figures: &mut Figures) {

@@ -161,7 +161,7 @@ impl StoreEntry {
     }
 
     /// The measured version, from the lock file or from the system's library; the file name of a RocksDB that the build
-    /// was told to link (`ROCKSDB_LIB_DIR`).
+    /// was made to link (`ROCKSDB_LIB_DIR`).
     pub(crate) fn version(&self) -> Option<String> {
         match self.package {
             Some("librocksdb-sys") if LINKED_ROCKSDB.is_some() => LINKED_ROCKSDB.map(str::to_owned),
