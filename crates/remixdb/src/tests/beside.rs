@@ -3,9 +3,9 @@
 use super::world::{
     Content, Pairs, Step, World, beginning, follow, options, options_of, seeds, steps, wide_steps, with_large,
 };
-use crate::core::Core;
+use crate::core::{Core, Handle};
 use crate::disk::simulated::Simulated;
-use crate::disk::{Kind, Name};
+use crate::disk::{Kind, Name, Sealed};
 use crate::recover;
 use crate::view::Snapshot;
 use forrest_engine::{Chunk, Durability, Filled, Op, Options, Result, Snapshot as _, View as _};
@@ -224,30 +224,27 @@ fn a_reader_does_not_go_back_while_it_is_refreshed() {
 
 /// Does something to a store while two threads overwrite a few values, and returns when it has ended. Fails if it goes
 /// on for as long as they write.
-fn ends_beside_writers(options: &Options, work: impl FnOnce(&Core) -> Result<()> + Send) {
-    let disk = Simulated::new();
-    let world = World::open(&disk, options).expect("it opens");
-    let space = world.store.keyspace("default").expect("it is there");
+fn ends_beside_writers(store: &Handle, work: impl FnOnce(&Core) -> Result<()> + Send) {
+    let space = store.keyspace("default").expect("it is there");
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         let write = |writer: u32| {
-            let (world, space, is_done) = (&world, &space, &is_done);
+            let (space, is_done) = (&space, &is_done);
             scope.spawn(move || {
                 for number in (0_u32..).take_while(|_| !is_done.load(Relaxed)) {
                     let key = [writer.to_be_bytes(), (number % 20).to_be_bytes()].concat();
-                    world.store.apply(space, Op::Set { key: &key, value: &[7; 1_000] }).expect("it is set");
+                    store.apply(space, Op::Set { key: &key, value: &[7; 1_000] }).expect("it is set");
                 }
             })
         };
         let writers = [write(0), write(1)];
         let (ends, ended) = mpsc::channel();
-        let store = &world.store;
         scope.spawn(move || ends.send(work(store)));
         let ended = ended.recv_timeout(Duration::from_secs(60));
         is_done.store(true, Relaxed);
         // Writers wait for flushes.
         while !writers.iter().all(|writer| writer.is_finished()) {
-            world.store.step().expect("it works");
+            store.step().expect("it works");
         }
         ended.expect("it does not go on for as long as others write").expect("it works");
     });
@@ -258,7 +255,8 @@ fn ends_beside_writers(options: &Options, work: impl FnOnce(&Core) -> Result<()>
 #[test]
 fn a_flush_does_not_wait_for_those_who_write() {
     let options = Options { memtable_bytes: 16 << 10, ..options(Durability::Memory) };
-    ends_beside_writers(&options, |store| store.flush_all());
+    let world = World::open(&Simulated::new(), &options).expect("it opens");
+    ends_beside_writers(&world.store, |store| store.flush_all());
 }
 
 /// The same for a compaction of a store whose values are in logs. Cause: it went through logs until little of them was
@@ -267,8 +265,9 @@ fn a_flush_does_not_wait_for_those_who_write() {
 fn a_compaction_does_not_wait_for_those_who_write() {
     let large = with_large(|| options(Durability::Memory));
     let options = Options { memtable_bytes: 16 << 10, table_bytes: 1 << 20, ..large };
-    ends_beside_writers(&options, |store| {
-        while store.version().logs.len() < 4 {
+    let store = Handle::open(Sealed::plain(Simulated::new()), &options).expect("it opens");
+    ends_beside_writers(&store, |store| {
+        while store.version().logs.is_empty() {
             store.flush_all()?;
         }
         store.compact()
