@@ -60,6 +60,10 @@ pub(crate) struct Sizes {
     pub(crate) cache_bytes: Option<usize>,
 }
 
+/// With less memory than this, a store on disk has plain pages, if its pages were not chosen. It has ten parts or so
+/// that grow by a page, and with huge pages such a store took twice its memory.
+const SMALL_BYTES: usize = 32 << 20;
+
 impl Sizes {
     /// Sets all three.
     pub(crate) fn resolve(&self, options: &mut Options) {
@@ -76,6 +80,9 @@ impl Sizes {
         });
         let cache = self.cache_bytes.unwrap_or(rest.max(1));
         (options.memory_bytes, options.memtable_bytes, options.cache_bytes) = (memory, memtable, cache);
+        if memory.is_some_and(|memory| memory < SMALL_BYTES) && options.pages == Pages::Auto {
+            options.pages = Pages::Plain;
+        }
     }
 }
 
@@ -182,7 +189,8 @@ impl Builder {
     /// `memtable_bytes` or `cache_bytes` is given, there is no limit but those. Limit: at least 1; if less than
     /// `memtable_bytes` and `cache_bytes` together, opening fails. Of it, a memtable gets an eighth, at most
     /// [`DEFAULT_MEMTABLE_BYTES`](crate::DEFAULT_MEMTABLE_BYTES), and the cache at most what four memtables leave. Why:
-    /// one number to give to a store. `stats` shows each part.
+    /// one number to give to a store. `stats` shows each part. With less than 32 MiB, [`Pages::Auto`] means plain pages:
+    /// each part of such a store would be rounded up to a huge page.
     ///
     /// The indexes of tables take up to 8 bytes a key. If that is more than half of what memtables leave, the largest
     /// stay in their files, and the cache keeps what is read of them. Then 1 to 4 bytes a key remain, and scans compare
@@ -675,5 +683,20 @@ impl Builder {
     pub fn mode(mut self, mode: u32) -> Builder {
         self.options.mode = mode;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Builder;
+    use forrest_engine::Pages;
+
+    #[test]
+    fn small_stores_have_plain_pages_unless_others_were_chosen() {
+        let pages = |builder: Builder| builder.resolved().pages;
+        assert_eq!(pages(Builder::default().memory_bytes(6 << 20)), Pages::Plain);
+        assert_eq!(pages(Builder::default().memory_bytes(64 << 20)), Pages::Auto);
+        assert_eq!(pages(Builder::default().memory_bytes(6 << 20).pages(Pages::Huge2M)), Pages::Huge2M);
+        assert_eq!(pages(Builder::default()), Pages::Auto);
     }
 }
