@@ -8,7 +8,7 @@
 //! ends after [`INGEST_BYTES_MAX`], at the end of the pairs of a keyspace, or with the first key that is out of order:
 //! then the load goes on in batches.
 
-use crate::codec::{Format, Item, Mistake, Reader, START_BYTES, Shown};
+use crate::codec::{Extent, Format, Item, Mistake, Reader, START_BYTES, Shown};
 use crate::failure::{Failure, Place};
 use crate::interrupt::{self, Patient};
 use crate::progress::Bar;
@@ -16,7 +16,7 @@ use crate::session::{Answer, Session};
 use crate::term;
 use forrest::{Capability, ErrorKind, Ingest, Keyspace, Op, WriteBatch};
 use std::fs::{self, File, Metadata};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -51,21 +51,35 @@ pub(crate) struct Loaded {
 /// Where wrong lines go.
 pub(crate) struct Refused {
     path: PathBuf,
-    file: BufWriter<File>,
+    /// Each line is written at once: Ctrl-C may end the process while it opens a pipe.
+    file: File,
     lines: u64,
+    /// The keyspace of the last line; `None` is that in which the load began.
+    space: Option<String>,
 }
 
 impl Refused {
     /// Makes the file.
     pub(crate) fn create(path: &Path) -> Result<Refused, Failure> {
         let file = File::create(path).map_err(|error| cannot_write(path, error))?;
-        Ok(Refused { path: path.to_owned(), file: BufWriter::new(file), lines: 0 })
+        Ok(Refused { path: path.to_owned(), file, lines: 0, space: None })
     }
 
     fn add(&mut self, lines: &[u8]) -> Result<(), Failure> {
         self.lines += lines.split(|&byte| byte == b'\n').count() as u64;
-        let written = self.file.write_all(lines).and_then(|()| self.file.write_all(b"\n"));
-        written.map_err(|error| cannot_write(&self.path, error))
+        self.file.write_all(&[lines, b"\n"].concat()).map_err(|error| cannot_write(&self.path, error))
+    }
+
+    /// The next lines are of this keyspace. They say so in the formats in which a line selects one.
+    fn enter(&mut self, format: Format, space: &Keyspace, first: &Keyspace) -> Result<(), Failure> {
+        let name = (space.name() != first.name()).then(|| space.name());
+        if !format.has_directives() || self.space.as_deref() == name {
+            return Ok(());
+        }
+        self.space = name.map(str::to_owned);
+        let mut directive = Vec::new();
+        format.write_begin(Some(space.name()), &Extent::default(), &mut directive);
+        self.file.write_all(&directive).map_err(|error| cannot_write(&self.path, error))
     }
 
     /// Adds lines, of which the last goes on in `rest`, in pieces. Returns the bytes that it read.
@@ -82,8 +96,7 @@ impl Refused {
     }
 
     /// Notes how many lines there were.
-    pub(crate) fn finish(mut self, session: &Session) -> Result<(), Failure> {
-        self.file.flush().map_err(|error| cannot_write(&self.path, error))?;
+    pub(crate) fn finish(self, session: &Session) -> Result<(), Failure> {
         if self.lines > 0 {
             let lines = term::plural(self.lines, "line was", "lines were");
             session.note(format_args!("{lines} not loaded, and are in {}", self.path.display()));
@@ -333,7 +346,9 @@ impl<'s, 'n> Loader<'s, 'n> {
             }
             if let Some(what) = too_long {
                 let failure = Failure::Input(self.place(self.number, 0), what);
-                let Some(refused) = &mut self.refused else { return Err(failure) };
+                let leads = self.format.leads(&line, true);
+                let Some(refused) = self.refused.as_mut().filter(|_| !leads) else { return Err(failure) };
+                refused.enter(self.format, &self.space, &self.first)?;
                 begun.extend_from_slice(&line);
                 let rest = Rest { reader: &mut reader, input: self.input, piece: Vec::new(), read_bytes: 0 };
                 done_bytes += refused.add_long(&begun, rest)?;
@@ -359,7 +374,11 @@ impl<'s, 'n> Loader<'s, 'n> {
                     begun.push(b'\n');
                 }
                 Ok(()) => begun.clear(),
+                Err(failure) if self.format.leads(line, matches!(failure, Failure::Input(..))) => {
+                    return Err(failure);
+                }
                 Err(failure) if is_of_the_line(&failure, self.number) => {
+                    refused.enter(self.format, &self.space, &self.first)?;
                     begun.extend_from_slice(line);
                     refused.add(&begun)?;
                     begun.clear();
@@ -568,6 +587,7 @@ fn refuse(
         return Err(Failure::from(error).at(place));
     };
     let name = (space.name() != first.name()).then(|| space.name());
+    refused.enter(format, space, first)?;
     let mut line = Vec::new();
     format.write_pair(name, key, Shown::Bytes(value), &mut line);
     refused.add(line.strip_suffix(b"\n").unwrap_or(&line))

@@ -179,6 +179,21 @@ impl Format {
         })
     }
 
+    /// Whether a line by itself selects the keyspace of those after it.
+    pub(crate) fn has_directives(self) -> bool {
+        matches!(self, Format::Text | Format::Hex)
+    }
+
+    /// Whether it depends on a line what the next ones are, so that they cannot be loaded if it is wrong: it selects a
+    /// keyspace, or was to be one of the two lines of a pair and cannot be read.
+    pub(crate) fn leads(self, line: &[u8], is_unread: bool) -> bool {
+        match self {
+            Format::Text | Format::Hex => line.starts_with(KEYSPACE_DIRECTIVE),
+            Format::Mdb | Format::MdbPrint => is_unread,
+            _ => false,
+        }
+    }
+
     /// Appends the line of a pair to `out`, its line feed included. `keyspace` is named where the format can
     /// do so in each line; others need [`Format::write_begin`].
     pub(crate) fn write_pair(self, keyspace: Option<&str>, key: &[u8], value: Shown<'_>, out: &mut Vec<u8>) {
