@@ -97,7 +97,9 @@ abstract class StateStoreBase implements StateStore {
     private Keyspace meta;
     private boolean isConsistent;
     private volatile boolean isOpen;
-    /** Whether the status is "open". Guarded by {@link #lock}. */
+    /** Whether the log has the status "open". Guarded by {@link #lock}. */
+    private boolean hasOpen;
+    /** Whether records were processed since the last commit. Guarded by {@link #lock}. */
     private boolean isChanged;
 
     StateStoreBase(String name, String kind) {
@@ -215,8 +217,9 @@ abstract class StateStoreBase implements StateStore {
         }
         Object guarantee = context.appConfigs().get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG);
         boolean isExactlyOnce = StreamsConfig.EXACTLY_ONCE_V2.equals(guarantee);
-        isChanged = Arrays.equals(meta.get(STATUS), OPEN);
-        if (isExactlyOnce && isChanged) {
+        hasOpen = Arrays.equals(meta.get(STATUS), OPEN);
+        isChanged = hasOpen;
+        if (isExactlyOnce && hasOpen) {
             if (context instanceof GlobalProcessorContextImpl) {
                 // It has no task that could be revived. At this exception Kafka Streams deletes the global directory.
                 throw new ProcessorStateException("global store " + name + " in " + context.stateDir()
@@ -254,10 +257,16 @@ abstract class StateStoreBase implements StateStore {
                     batch.put(meta, offsetKey(partition), number(offset));
                 }
             });
-            batch.put(meta, STATUS, CLOSED);
+            // Kafka Streams also commits tasks whose transaction it could not commit, and then closes and deletes them. So
+            // only closing changes the status. A global store has no transaction, and may be killed after any commit.
+            boolean ends = hasOpen && context instanceof GlobalProcessorContextImpl;
+            if (ends) {
+                batch.put(meta, STATUS, CLOSED);
+            }
             call(() -> {
                 store.write(batch, Durability.BUFFERED);
                 isChanged = false;
+                hasOpen &= !ends;
                 return null;
             });
         }
@@ -309,8 +318,12 @@ abstract class StateStoreBase implements StateStore {
                 return;
             }
             try {
-                // The status stays: if a task is closed without a commit, its last changes do not count.
-                store.write(committed(), Durability.BUFFERED);
+                WriteBatch batch = committed();
+                if (hasOpen && !isChanged) {
+                    batch.put(meta, STATUS, CLOSED);
+                }
+                // If a task is closed without a commit, the status stays: its last changes do not count.
+                store.write(batch, Durability.BUFFERED);
             } catch (ForrestException e) {
                 throw failed("closed", e);
             } finally {
@@ -338,10 +351,11 @@ abstract class StateStoreBase implements StateStore {
     /** Changes the store by a record that is being processed, under the lock. The status is in the log before it. */
     final <R> R change(Supplier<R> change) {
         return call(() -> {
-            if (!isChanged) {
+            if (!hasOpen) {
                 store.write(new WriteBatch().put(meta, STATUS, OPEN));
-                isChanged = true;
+                hasOpen = true;
             }
+            isChanged = true;
             return change.get();
         });
     }

@@ -13,6 +13,7 @@ import forrest.Store;
 import forrest.WriteBatch;
 import java.io.File;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -28,6 +29,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -216,6 +218,12 @@ class StateStoreTest {
                 StateStore store = open(task, kind.get(), StreamsConfig.EXACTLY_ONCE_V2);
                 ways.get(way).accept(store);
                 store.commit(Map.of(CHANGELOG, 17L));
+                // Kafka Streams commits tasks whose transaction failed, too, before it closes and deletes them.
+                File killed = new File(directory, task.getName() + " killed");
+                copy(task.toPath(), killed.toPath());
+                assertThrows(
+                        TaskCorruptedException.class,
+                        () -> open(killed, kind.get(), StreamsConfig.EXACTLY_ONCE_V2));
                 store.close();
                 StateStore again = open(task, kind.get(), StreamsConfig.EXACTLY_ONCE_V2);
                 assertEquals(17, again.committedOffset(CHANGELOG));
@@ -228,6 +236,16 @@ class StateStoreTest {
                         what);
             }
         });
+    }
+
+    private static void copy(Path from, Path to) {
+        try (Stream<Path> paths = Files.walk(from)) {
+            for (Path path : (Iterable<Path>) paths::iterator) {
+                Files.copy(path, to.resolve(from.relativize(path)));
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
     @SuppressWarnings("unchecked")
