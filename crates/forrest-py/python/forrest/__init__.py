@@ -14,6 +14,7 @@ child process must open stores itself.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, MutableMapping
 from os import PathLike
 from typing import Literal, NamedTuple, TypeVar
@@ -189,7 +190,8 @@ class Keyspace(_forrest.Keyspace, View, MutableMapping[bytes, bytes]):
                 raise
             except BaseException:
                 # An interrupt or a cancellation. Others do not wait for its locks.
-                transaction.rollback()
+                with contextlib.suppress(Error):  # the store may be closed
+                    transaction.rollback()
                 raise
             try:
                 transaction.commit()

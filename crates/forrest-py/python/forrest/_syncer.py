@@ -7,6 +7,7 @@ the thread never takes.
 
 from __future__ import annotations
 
+import atexit
 import copy
 import os
 import threading
@@ -37,6 +38,7 @@ class _Queue:
         self._is_closed = False
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._run, name="forrest-syncer", daemon=True)
+        _queues.add(self)
         self._thread.start()
 
     def add(self, future: asyncio.Future[None]) -> None:
@@ -51,6 +53,11 @@ class _Queue:
                 raise BusyError(f"busy: {_WAITING_MAX} tasks wait for a sync already; await some of them first")
             self._waiting.put(future)
 
+    def leave(self) -> None:
+        """Ends the thread when it has resolved what is queued. Waits for nothing and takes no lock: the garbage collector calls
+        it in the middle of anything, when nobody can add to the queue any more."""
+        self._waiting.put(None)
+
     def end(self) -> None:
         """Waits until what is queued is resolved, which is at most two syncs, and ends the thread."""
         if self._process != os.getpid():
@@ -59,29 +66,30 @@ class _Queue:
             if not self._is_closed:
                 self._is_closed = True
                 self._waiting.put(None)
-        # The garbage collector may call this on any thread.
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+        self._thread.join()
 
     def _run(self) -> None:
-        is_open = True
-        while is_open:
-            futures = [self._waiting.get()]
-            try:
-                while True:
-                    futures.append(self._waiting.get_nowait())
-            except Empty:
-                pass
-            is_open = None not in futures
-            waiting = [future for future in futures if future is not None]
-            if waiting:
-                self._resolve(waiting)
+        while self._take_turn():
+            pass
+
+    def _take_turn(self) -> bool:
+        """Resolves what is queued; false at the end. An idle thread has no future in its hands."""
+        futures = [self._waiting.get()]
+        try:
+            while True:
+                futures.append(self._waiting.get_nowait())
+        except Empty:
+            pass
+        waiting = [future for future in futures if future is not None]
+        if waiting:
+            self._resolve(waiting)
+        return None not in futures
 
     def _resolve(self, waiting: list[asyncio.Future[None]]) -> None:
-        error: Exception | None = None
+        error: BaseException | None = None
         try:
             self._db.sync()
-        except Exception as failed:  # noqa: BLE001 - those who wait get it
+        except BaseException as failed:  # noqa: BLE001 - those who wait get it, a panic too
             error = failed
         of_loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
         for future in waiting:
@@ -93,15 +101,33 @@ class _Queue:
                 pass  # the loop is closed: nobody waits
 
 
-def _finish(futures: list[asyncio.Future[None]], error: Exception | None) -> None:
+# Their threads keep them until they end.
+_queues: weakref.WeakSet[_Queue] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    """The interpreter must not end while a thread is in a call."""
+    for queue in list(_queues):
+        queue.end()
+
+
+def _finish(futures: list[asyncio.Future[None]], error: BaseException | None) -> None:
     for future in futures:
         if future.done():  # cancelled
             continue
         if error is None:
             future.set_result(None)
         else:
-            # Raising an exception changes it.
-            future.set_exception(copy.copy(error))
+            future.set_exception(_copied(error))
+
+
+def _copied(error: BaseException) -> BaseException:
+    """A copy, because raising an exception changes it; itself if it has none."""
+    try:
+        return copy.copy(error)
+    except Exception:  # noqa: BLE001 - it is the error of another module
+        return error
 
 
 class Syncer:
@@ -123,12 +149,12 @@ class Syncer:
     It has one thread, which sleeps while no task waits, and may be used by several loops and threads.
     """
 
-    __slots__ = ("__weakref__", "_end", "_queue")
+    __slots__ = ("__weakref__", "_queue")
 
     def __init__(self, db: _Synced, /) -> None:
         self._queue = _Queue(db)
-        # Also at the exit of the interpreter, which must not end while the thread is in a call.
-        self._end = weakref.finalize(self, self._queue.end)
+        leave = weakref.finalize(self, self._queue.leave)
+        leave.atexit = False  # see _end_all
 
     def synced(self) -> asyncio.Future[None]:
         """A future that resolves when everything that was written before this call survives a loss of power, in all keyspaces
@@ -147,7 +173,7 @@ class Syncer:
     def close(self) -> None:
         """Waits for the syncs of the futures that there are, two at most, and ends the thread. A second call does nothing. The
         store stays open."""
-        self._end()
+        self._queue.end()
 
     def __enter__(self) -> Syncer:
         return self
