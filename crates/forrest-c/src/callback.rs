@@ -3,6 +3,7 @@
 use crate::argument::ended;
 use forrest_rust::{Builder, Error, Job, MergeOperator, Verdict};
 use std::ffi::{c_char, c_void};
+use std::panic::resume_unwind;
 use std::ptr;
 use std::slice;
 use std::time::Duration;
@@ -104,7 +105,8 @@ impl Filter {
 }
 
 /// A merge operator makes the value that a key has after an operand. `old` is the value before, and null if there is
-/// none. There is always a result: bytes with which the operator could not work were refused before.
+/// none. There is always a result: bytes with which the operator could not work were refused before. If it returns false
+/// all the same, the call that needs the value fails with `FORREST_INVALID_ARGUMENT`, and nothing is lost.
 pub const FORREST_MERGE_APPLY: i32 = 0;
 /// It makes one operand that does what `old` and then `operand` do to any value. False if there is none; then the
 /// operands are applied one after the other.
@@ -133,8 +135,8 @@ pub struct Merging {
     pub operand: *const c_void,
     /// The length of `operand`.
     pub operand_bytes: usize,
-    /// To be set before the operator returns true for `FORREST_MERGE_APPLY` and `FORREST_MERGE_COMBINE`. The bytes must
-    /// stay as they are until this thread calls the operator again or ends.
+    /// To be set before the operator returns true for `FORREST_MERGE_APPLY` and `FORREST_MERGE_COMBINE`. It may be `old`
+    /// or `operand`. Other bytes must stay as they are until this thread calls the operator again or ends.
     pub result: *const c_void,
     /// The length of `result`.
     pub result_bytes: usize,
@@ -206,9 +208,9 @@ impl MergeOperator for Operator {
     }
 
     fn merge(&self, key: &[u8], old: Option<&[u8]>, operand: &[u8]) -> Vec<u8> {
-        // One that has no result, against its requirements, leaves the value as it is.
+        // As a panic, which the engine catches: the call that needs the value fails, and stored operands stay.
         let made = self.call(FORREST_MERGE_APPLY, Some(key), old, operand);
-        made.unwrap_or_else(|| old.unwrap_or_default().to_vec())
+        made.unwrap_or_else(|| resume_unwind(Box::new("it has no result")))
     }
 
     fn combine(&self, key: &[u8], first: &[u8], then: &[u8]) -> Option<Vec<u8>> {

@@ -404,7 +404,8 @@ impl View {
         Cursor::new(self.0.cursor())
     }
 
-    /// The number of keys in a range. Takes time proportional to that number.
+    /// The number of keys in a range. Takes time proportional to that number; on disk much less where a memtable has no
+    /// changes of the range, and no values expire or have operands of merges.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;

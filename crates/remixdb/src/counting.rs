@@ -2,8 +2,8 @@
 //!
 //! A partition knows it without a walk: a table has each key at an ordinal, and the selectors of a REMIX show which
 //! entries are the newest versions of keys that are there. So a count reads what the ends of the range need, and the
-//! selectors between them. It walks where a memtable has changes of the range or deletes ranges, and in partitions
-//! that cannot know: those with values that may expire, with operands, or with two layers.
+//! selectors between them. It walks where a memtable has changes of the range, and in partitions that cannot know: those
+//! with values that may expire, with operands, or with two layers.
 
 use crate::gaps::Changes;
 use crate::memtable::ReadAt;
@@ -30,10 +30,10 @@ pub(crate) fn count(
         return Ok(0);
     }
     let mut memories: Vec<_> = version.memtables().filter_map(|memtable| memtable.cursor(space)).collect();
-    let has_ranges = version.memtables().any(|memtable| memtable.range_deletes() > 0);
+    let ranges: Vec<_> = version.memtables().filter_map(|memtable| memtable.ranges(space)).collect();
     let mut has_changes = |from: &[u8], to: Option<&[u8]>| {
         let is_inside = |key: &[u8]| to.is_none_or(|to| key < to);
-        has_ranges
+        ranges.iter().any(|ranges| ranges.within(from, to).next().is_some())
             || memories.iter_mut().any(|memory| memory.seek(from) && memory.key().is_some_and(is_inside))
     };
     let partitions = version.partitions(space);
