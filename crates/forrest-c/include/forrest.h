@@ -151,8 +151,8 @@
 
 /**
  * A merge operator makes the value that a key has after an operand. `old` is the value before, and null if there is
- * none. There is always a result: bytes with which the operator could not work were refused before. If it returns false
- * all the same, the call that needs the value fails with `FORREST_INVALID_ARGUMENT`, and nothing is lost.
+ * none. There is always a result: bytes with which the operator could not work were refused before. If it returns
+ * false all the same, the call that needs the value fails with `FORREST_INVALID_ARGUMENT`, and nothing is lost.
  */
 #define FORREST_MERGE_APPLY 0
 
@@ -723,8 +723,8 @@ typedef struct {
    */
   size_t operand_bytes;
   /**
-   * To be set before the operator returns true for `FORREST_MERGE_APPLY` and `FORREST_MERGE_COMBINE`. It may be `old`
-   * or `operand`. Other bytes must stay as they are until this thread calls the operator again or ends.
+   * To be set before the operator returns true for `FORREST_MERGE_APPLY` and `FORREST_MERGE_COMBINE`. It may be
+   * `old` or `operand`. Other bytes must stay as they are until this thread calls the operator again or ends.
    */
   const void *result;
   /**

@@ -105,8 +105,8 @@ impl Filter {
 }
 
 /// A merge operator makes the value that a key has after an operand. `old` is the value before, and null if there is
-/// none. There is always a result: bytes with which the operator could not work were refused before. If it returns false
-/// all the same, the call that needs the value fails with `FORREST_INVALID_ARGUMENT`, and nothing is lost.
+/// none. There is always a result: bytes with which the operator could not work were refused before. If it returns
+/// false all the same, the call that needs the value fails with `FORREST_INVALID_ARGUMENT`, and nothing is lost.
 pub const FORREST_MERGE_APPLY: i32 = 0;
 /// It makes one operand that does what `old` and then `operand` do to any value. False if there is none; then the
 /// operands are applied one after the other.
@@ -135,8 +135,8 @@ pub struct Merging {
     pub operand: *const c_void,
     /// The length of `operand`.
     pub operand_bytes: usize,
-    /// To be set before the operator returns true for `FORREST_MERGE_APPLY` and `FORREST_MERGE_COMBINE`. It may be `old`
-    /// or `operand`. Other bytes must stay as they are until this thread calls the operator again or ends.
+    /// To be set before the operator returns true for `FORREST_MERGE_APPLY` and `FORREST_MERGE_COMBINE`. It may be
+    /// `old` or `operand`. Other bytes must stay as they are until this thread calls the operator again or ends.
     pub result: *const c_void,
     /// The length of `result`.
     pub result_bytes: usize,

@@ -189,8 +189,8 @@ impl Builder {
     /// `memtable_bytes` or `cache_bytes` is given, there is no limit but those. Limit: at least 1; if less than
     /// `memtable_bytes` and `cache_bytes` together, opening fails. Of it, a memtable gets an eighth, at most
     /// [`DEFAULT_MEMTABLE_BYTES`](crate::DEFAULT_MEMTABLE_BYTES), and the cache at most what four memtables leave. Why:
-    /// one number to give to a store. `stats` shows each part. With less than 32 MiB, [`Pages::Auto`] means plain pages:
-    /// each part of such a store would be rounded up to a huge page.
+    /// one number to give to a store. `stats` shows each part. With less than 32 MiB, [`Pages::Auto`] means plain
+    /// pages: each part of such a store would be rounded up to a huge page.
     ///
     /// The indexes of tables take up to 8 bytes a key. If that is more than half of what memtables leave, the largest
     /// stay in their files, and the cache keeps what is read of them. Then 1 to 4 bytes a key remain, and scans compare

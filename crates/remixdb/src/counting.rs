@@ -2,8 +2,8 @@
 //!
 //! A partition knows it without a walk: a table has each key at an ordinal, and the selectors of a REMIX show which
 //! entries are the newest versions of keys that are there. So a count reads what the ends of the range need, and the
-//! selectors between them. It walks where a memtable has changes of the range, and in partitions that cannot know: those
-//! with values that may expire, with operands, or with two layers.
+//! selectors between them. It walks where a memtable has changes of the range, and in partitions that cannot know:
+//! those with values that may expire, with operands, or with two layers.
 
 use crate::gaps::Changes;
 use crate::memtable::ReadAt;
