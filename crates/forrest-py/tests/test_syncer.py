@@ -7,6 +7,7 @@ import gc
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -28,7 +29,7 @@ class Device:
         self.syncs = 0
         self.begun = threading.Semaphore(0)
         self.may_end = threading.Semaphore(0)
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
 
     def sync(self) -> None:
         self.syncs += 1
@@ -36,6 +37,11 @@ class Device:
         assert self.may_end.acquire(timeout=30)
         if self.error is not None:
             raise self.error
+
+
+def until(holds: Callable[[], bool]) -> bool:
+    """Whether it holds within half a minute."""
+    return any(holds() or threading.Event().wait(0.01) for _ in range(3000))
 
 
 def threads() -> list[str]:
@@ -130,6 +136,53 @@ def test_each_future_gets_the_error() -> None:
 
     asyncio.run(main())
     assert device.syncs == 3
+
+
+class Panicked(BaseException):
+    """As a panic of Rust comes to Python."""
+
+
+class Uncopied(Exception):
+    def __init__(self, *, what: str) -> None:
+        super().__init__(what)
+
+
+@pytest.mark.parametrize("error", [Panicked("it panicked"), Uncopied(what="it cannot be copied")])
+def test_any_error_ends_the_wait_and_not_the_thread(error: BaseException) -> None:
+    device = Device()
+    device.error = error
+
+    async def main() -> None:
+        with forrest.Syncer(device) as syncer:
+            device.may_end.release()
+            waiting = [syncer.synced(), syncer.synced()]
+            device.may_end.release()
+            found = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 30)
+            assert [str(other) for other in found] == [str(error)] * 2
+            device.error = None
+            device.may_end.release()
+            await asyncio.wait_for(syncer.synced(), 30)
+
+    asyncio.run(main())
+
+
+def test_an_idle_syncer_keeps_no_future_and_none_waits_for_the_collector() -> None:
+    device = Device()
+
+    async def main() -> weakref.ref[asyncio.Future[None]]:
+        future = syncer.synced()
+        device.may_end.release()
+        await future
+        return weakref.ref(future)
+
+    syncer = forrest.Syncer(device)
+    seen = asyncio.run(main())
+    assert until(lambda: gc.collect() >= 0 and seen() is None)
+    # The collector may run while a thread holds any lock.
+    with threading._active_limbo_lock:  # type: ignore[attr-defined]
+        del syncer
+        gc.collect()
+    assert until(lambda: threads() == [])
 
 
 def test_closing(disk: forrest.Db) -> None:
