@@ -272,15 +272,17 @@ fn short(value: f64) -> String {
 mod tests {
     use super::*;
 
+    /// Those of the bars.
+    fn widths(svg: &str) -> Vec<f64> {
+        let width = |rect: &str| rect.split("width=\"").nth(1)?.split('"').next()?.parse().ok();
+        svg.split("<rect ").skip(1).map(|rect| width(rect).unwrap()).collect()
+    }
+
     #[test]
     fn bars_are_as_long_as_their_figures() {
         let bar = |name, value| Bar { name, value, interval: (value * 0.9, value * 1.1) };
         let svg = bars("a < b", &[bar("forrest", 10.0), bar("x&y", 20.0)]);
-        let widths: Vec<f64> = svg
-            .split("<rect ")
-            .skip(1)
-            .map(|rect| rect.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap())
-            .collect();
+        let widths = widths(&svg);
         assert!(
             (widths[1] / widths[0] - 2.0).abs() < 0.01 && widths[1] * 1.1 <= WIDTH - NAMES - FIGURES + 0.1
         );
@@ -292,11 +294,7 @@ mod tests {
     fn bars_that_differ_much_have_a_scale_of_powers_of_ten() {
         let bar = |name, value| Bar { name, value, interval: (value, value) };
         let svg = bars("t", &[bar("a", 10.0), bar("b", 100.0), bar("c", 10_000.0), bar("none", 0.0)]);
-        let widths: Vec<f64> = svg
-            .split("<rect ")
-            .skip(1)
-            .map(|rect| rect.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap())
-            .collect();
+        let widths = widths(&svg);
         assert!(
             (widths[2] - widths[1]) / (widths[1] - widths[0]) - 2.0 < 0.01 && widths[0] > 1.0,
             "{widths:?}"
