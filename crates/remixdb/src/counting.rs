@@ -29,13 +29,6 @@ pub(crate) fn count(
     if spans::is_empty(start, end) {
         return Ok(0);
     }
-    let mut memories: Vec<_> = version.memtables().filter_map(|memtable| memtable.cursor(space)).collect();
-    let ranges: Vec<_> = version.memtables().filter_map(|memtable| memtable.ranges(space)).collect();
-    let mut has_changes = |from: &[u8], to: Option<&[u8]>| {
-        let is_inside = |key: &[u8]| to.is_none_or(|to| key < to);
-        ranges.iter().any(|ranges| ranges.within(from, to).next().is_some())
-            || memories.iter_mut().any(|memory| memory.seek(from) && memory.key().is_some_and(is_inside))
-    };
     let partitions = version.partitions(space);
     let first = partitions.partition_point(|partition| *partition.low <= *start).saturating_sub(1);
     let (mut keys, mut walks) = (0, Vec::new());
@@ -49,7 +42,8 @@ pub(crate) fn count(
         }
         let from = if at == first { start } else { low };
         let to = spans::earlier(end, high);
-        let counted = match has_changes(from, to) {
+        let has_changes = version.has_in_memory(space, from, |key| to.is_none_or(|to| key < to));
+        let counted = match has_changes {
             true => None,
             false => partition.count(Some(from).filter(|from| *from > low), to.filter(|_| to != high)),
         };

@@ -216,9 +216,9 @@ impl Ranges {
         Some(range.beyond(direction))
     }
 
-    /// Whether keys from `least` to `greatest` are deleted, or could be. All deletes count.
-    pub(crate) fn meets(&self, least: &[u8], greatest: &[u8]) -> bool {
-        self.from(least).next().is_some_and(|one| *one.range.start <= *greatest)
+    /// Whether keys from `from` on that are inside of a range are deleted, or could be. All deletes count.
+    pub(crate) fn meets(&self, from: &[u8], is_inside: impl Fn(&[u8]) -> bool) -> bool {
+        self.from(from).next().is_some_and(|one| is_inside(&one.range.start))
     }
 
     /// The ranges with deletes up to a sequence number, in order.
@@ -425,7 +425,7 @@ mod tests {
                         .any(|(from, to)| **from <= [key][..] && to.is_none_or(|to| [key][..] < *to));
                     assert_eq!(is_in, (start[0]..end[0]).contains(&key) && is_deleted(key), "seed {seed}");
                 }
-                let meets = ranges.meets(&start, &end);
+                let meets = ranges.meets(&start, |key| *key <= end[..]);
                 assert!(meets || !(start[0]..=end[0]).any(is_deleted), "seed {seed}");
             }
         }

@@ -64,13 +64,18 @@ impl Version {
         self.immutable.iter().map(|memtable| memtable.bytes()).sum()
     }
 
-    /// Whether a memtable has a key from `least` to `greatest`, or deletes a range there.
-    pub(crate) fn has_in_memory(&self, space: u32, least: &[u8], greatest: &[u8]) -> bool {
+    /// Whether a memtable has a key from `from` on that is inside of a range, or deletes a range that is.
+    pub(crate) fn has_in_memory(
+        &self,
+        space: u32,
+        from: &[u8],
+        is_inside: impl Fn(&[u8]) -> bool + Copy,
+    ) -> bool {
         self.memtables().any(|memtable| {
-            memtable.ranges(space).is_some_and(|ranges| ranges.meets(least, greatest))
-                || memtable.cursor(space).is_some_and(|mut cursor| {
-                    cursor.seek(least) && cursor.key().is_some_and(|key| key <= greatest)
-                })
+            memtable.ranges(space).is_some_and(|ranges| ranges.meets(from, is_inside))
+                || memtable
+                    .cursor(space)
+                    .is_some_and(|mut cursor| cursor.seek(from) && cursor.key().is_some_and(is_inside))
         })
     }
 

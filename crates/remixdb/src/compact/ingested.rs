@@ -67,7 +67,7 @@ impl Core {
             return self.sync();
         };
         let (least, greatest) = (first.least(), last.greatest());
-        let is_newer = |version: &Version| version.has_in_memory(space.id, least, greatest);
+        let is_newer = |version: &Version| version.has_in_memory(space.id, least, |key| key <= greatest);
         if !logs.is_empty() {
             // DURABILITY: the names of these logs are durable before the manifest names them. A failure may be of the
             // names of other logs too.
