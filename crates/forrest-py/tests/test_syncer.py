@@ -63,8 +63,24 @@ def test_many_tasks_share_syncs(disk: forrest.Db) -> None:
     asyncio.run(main())
     assert threads() == []
     assert len(disk) == TASKS * ROUNDS
-    # Each sync is for all tasks that wait: about one for a round.
-    assert 1 <= disk.metrics()["log_syncs"] - before <= 4 * ROUNDS
+    assert 1 <= disk.metrics()["log_syncs"] - before <= TASKS * ROUNDS
+
+
+def test_a_sync_is_for_all_who_wait() -> None:
+    device = Device()
+
+    async def main() -> None:
+        with forrest.Syncer(device) as syncer:
+            for turn in range(ROUNDS):
+                first = syncer.synced()
+                await asyncio.to_thread(device.begun.acquire)
+                waiting = [syncer.synced() for _ in range(TASKS)]
+                device.may_end.release(2)
+                await asyncio.gather(first, *waiting)
+                await asyncio.to_thread(device.begun.acquire)
+                assert device.syncs == 2 * (turn + 1)
+
+    asyncio.run(main())
 
 
 def test_it_waits_in_every_home(db: forrest.Db) -> None:
