@@ -8,7 +8,8 @@
 //! - If that were too many for one partition, its pairs are divided among new ones, each with some of the tables.
 //!
 //! The pairs must be newer than all changes before, and older than all after. So no memtable may have a key of their
-//! range at that moment: those that have one become tables first, while others write. Then the order lock is taken.
+//! range at that moment: those that have one become tables first, while others write, and so do all of a keyspace
+//! without tables: they are a partition of their own then. Then the order lock is taken.
 //! If others have written to the range meanwhile, this is done again, at last with the lock held.
 
 use super::new::{Deleted, New};
@@ -68,6 +69,10 @@ impl Core {
         };
         let (least, greatest) = (first.least(), last.greatest());
         let is_newer = |version: &Version| version.has_in_memory(space.id, least, |key| key <= greatest);
+        // The first partition would get what is in memory as one more table later, though it may be before all others.
+        let is_first = |version: &Version| {
+            version.partitions(space.id).is_empty() && version.has_in_memory(space.id, &[], |_| true)
+        };
         if !logs.is_empty() {
             // DURABILITY: the names of these logs are durable before the manifest names them. A failure may be of the
             // names of other logs too.
@@ -91,7 +96,7 @@ impl Core {
             self.check_ingest(space)?;
             let is_known = manifest.state().keyspaces.contains_key(&space.id);
             // DURABILITY: no manifest has tables of a keyspace that it does not have.
-            if !is_known || is_newer(&self.version()) {
+            if !is_known || is_newer(&self.version()) || is_first(&self.version()) {
                 self.flush_now(&mut manifest, held.as_deref_mut())?;
             }
             let task = self.tasks.begin(Job::Ingest);

@@ -299,6 +299,9 @@ fn tables_go_where_nothing_is_rewritten() {
     assert_eq!(tables(&world), [1, 1]);
     let (_, world) = run(&small, &[ingest(0..90, Vec::new())]);
     assert!(tables(&world).len() > 3 && tables(&world).iter().all(|&tables| tables == 1));
+    // What was set before the first of them has a partition of its own.
+    let (_, world) = run(&small, &[Step::Set("default", 0, 10), ingest(1..90, Vec::new()), Step::Flush]);
+    assert!(tables(&world).len() > 3 && tables(&world).iter().all(|&tables| tables == 1), "{:?}", tables(&world));
 }
 
 /// The range of one partition gets more tables than it may have, and it is divided among them.
