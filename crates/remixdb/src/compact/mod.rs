@@ -45,6 +45,7 @@ use crate::memtable::{Frozen, Memtable};
 use crate::partition::Partition;
 use crate::values::{Haste, Logs};
 use crate::version::Version;
+use crate::wal::RESERVED_FIRST;
 use forrest_base::lock;
 use forrest_engine::{Durability, Error, ErrorKind, Job, Result};
 pub(crate) use ingested::Ingested;
@@ -203,11 +204,25 @@ impl Core {
             let whole = u128::from(len) * full as u128 / filled.max(1) as u128;
             (whole.min(2 * full as u128) as u64).saturating_mul(17) / 16
         };
+        self.prepare_log_of(expected)
+    }
+
+    fn prepare_log_of(&self, expected: impl FnOnce(u64) -> u64) -> Result<()> {
         match self.log().prepare(|| self.next_number(), expected) {
             // The one who needs it finds that out.
             Err(error) if self.is_harmless(&error) => Ok(()),
             prepared => prepared,
         }
+    }
+
+    /// Makes the file of the next log, before one is begun though the memtable is not full. It takes no space ahead:
+    /// nobody may write for long, and all that time it would lack for others.
+    fn prepare_short_log(&self) -> Result<()> {
+        if self.is_full() {
+            return Ok(());
+        }
+        self.log().remove_spare();
+        self.prepare_log_of(|_| 0)
     }
 
     /// Handles an error that came before the manifest was changed: removes the new files, whose numbers begin
@@ -255,13 +270,24 @@ impl Core {
     /// the store replays less, and the space of the ranges comes back.
     pub(crate) fn flush_early(&self, worth: usize) -> Result<()> {
         let least = self.limits.memtable_bytes() / worth;
-        let has_ranges = |memtable: &Memtable| worth >= WORTH_REST && memtable.range_deletes() > 0;
-        self.flush_if(|version| version.memtable.bytes() > least || has_ranges(&version.memtable))
+        let is_at_rest = worth >= WORTH_REST;
+        let has_ranges = |memtable: &Memtable| is_at_rest && memtable.range_deletes() > 0;
+        // The log of a memtable with little may have taken space for a full one.
+        let much = (self.limits.memtable_bytes() as u64 / 8).max(RESERVED_FIRST);
+        let has_space =
+            |memtable: &Memtable| is_at_rest && !memtable.spaces().is_empty() && self.log().room() > much;
+        self.flush_if(|version| {
+            let memtable = &version.memtable;
+            memtable.bytes() > least || has_ranges(memtable) || has_space(memtable)
+        })
     }
 
     /// Replaces the memtable if `is_due`, and makes tables of all immutable memtables.
-    fn flush_if(&self, is_due: impl FnOnce(&Version) -> bool) -> Result<()> {
+    fn flush_if(&self, is_due: impl Fn(&Version) -> bool) -> Result<()> {
         self.check_writable()?;
+        if is_due(&self.version()) {
+            self.prepare_short_log()?;
+        }
         let mut order = self.order();
         self.log().check()?;
         if is_due(&order.version) {

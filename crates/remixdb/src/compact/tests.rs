@@ -535,6 +535,43 @@ fn the_next_log_is_made_ahead_once_the_memtable_is_half_full() {
     assert_eq!(world.reopen().files(Kind::Log), 3);
 }
 
+/// Cause: the log after an early flush was the one made ahead, with the space of a full one, however long nobody wrote.
+/// Cure: it is made anew, and one that has much space ahead is replaced at rest.
+#[test]
+fn a_store_at_rest_has_no_space_of_logs_to_come() {
+    let mut world = World::new();
+    world.disk.set_capacity(Some(16 << 20));
+    let set = |world: &mut World, number: u8, bytes: usize| {
+        let value = vec![number; bytes];
+        world.store.apply(&world.space, Op::Set { key: &[number], value: &value }).unwrap();
+        world.pairs.insert(vec![number], value);
+    };
+    // What the logs take that no pair is in.
+    let ahead = |world: &World| {
+        let files = world.disk.files();
+        let bytes: u64 = files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+        (16 << 20) - world.disk.free(Kind::Log).unwrap() - bytes
+    };
+    set(&mut world, 1, 600 << 10);
+    world.store.prepare_log().unwrap();
+    assert!(ahead(&world) > 1 << 20);
+    world.store.flush_early(WORTH).unwrap();
+    assert!(ahead(&world) < 256 << 10, "{}", ahead(&world));
+    // A full memtable was the last.
+    set(&mut world, 2, 600 << 10);
+    world.store.prepare_log().unwrap();
+    world.store.freeze(&mut world.store.order()).unwrap();
+    while world.store.step().unwrap() {}
+    set(&mut world, 3, 100);
+    assert!(ahead(&world) > 1 << 20);
+    world.store.flush_early(WORTH).unwrap();
+    assert!(ahead(&world) > 1 << 20, "it may be written to soon");
+    world.store.flush_early(WORTH_REST).unwrap();
+    assert!(ahead(&world) < 256 << 10, "{}", ahead(&world));
+    world.check();
+    world.reopen();
+}
+
 /// A failure while a log is made ahead leaves no file, or stops the store. A failed sync of names is never harmless:
 /// it may have been of other names too.
 #[test]

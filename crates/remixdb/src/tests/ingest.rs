@@ -301,7 +301,11 @@ fn tables_go_where_nothing_is_rewritten() {
     assert!(tables(&world).len() > 3 && tables(&world).iter().all(|&tables| tables == 1));
     // What was set before the first of them has a partition of its own.
     let (_, world) = run(&small, &[Step::Set("default", 0, 10), ingest(1..90, Vec::new()), Step::Flush]);
-    assert!(tables(&world).len() > 3 && tables(&world).iter().all(|&tables| tables == 1), "{:?}", tables(&world));
+    assert!(
+        tables(&world).len() > 3 && tables(&world).iter().all(|&tables| tables == 1),
+        "{:?}",
+        tables(&world)
+    );
 }
 
 /// The range of one partition gets more tables than it may have, and it is divided among them.

@@ -42,7 +42,7 @@ const QUEUE_BYTES: usize = 256 << 10;
 const RESERVE_LEAST: u64 = 64 << 10;
 const RESERVE_MOST: u64 = 16 << 20;
 /// Space that a new log takes, and what of it is left for changes.
-const RESERVED_FIRST: u64 = 128 << 10;
+pub(crate) const RESERVED_FIRST: u64 = 128 << 10;
 /// Space that logs on a device of their own leave to the next log.
 const SPARE: u64 = 2 * RESERVED_FIRST;
 const ROOM_FIRST: u64 = RESERVED_FIRST - record::HEADER as u64 - record::OVERHEAD_MAX;
@@ -385,6 +385,12 @@ impl Log {
         }
         self.room.store(room - bytes, Ordering::Relaxed);
         true
+    }
+
+    /// Bytes that certainly find space in the file, about.
+    pub(crate) fn room(&self) -> u64 {
+        // ORDERING: no other data depends on it.
+        self.room.load(Ordering::Relaxed)
     }
 
     /// Takes space, so that [`take_room`](Log::take_room) works for as many bytes. The log is begun.
