@@ -17,13 +17,17 @@
 //! appears in one batch, which also removes its mark of being written, and the blob that it replaces. Each piece is
 //! written on the condition that the mark is there. So a crash leaves at most marks, and [`Blobs::remove_unfinished`]
 //! finds by them what is to be removed.
+//!
+//! INVARIANT: the first batches of each blob are written on the condition that the layout is there. So a keyspace that
+//! was cleared gets none without it, and one with a time to live none at all.
 
 use crate::batch::WriteBatch;
 use crate::builder::WriteOptions;
 use crate::cursor::Range;
 use crate::db::{Db, Snapshot};
-use crate::keyspace::{BLOBS_KEY, BLOBS_LAYOUTS, Keyspace};
+use crate::keyspace::{BLOBS_KEY, BLOBS_LAYOUTS, BLOBS_OR_TTL, Keyspace};
 use crate::view::View;
+use forrest_base::lock;
 use forrest_engine::{Error, ErrorKind, KeyRange, MAX_KEY_BYTES, Result, Value, Written};
 use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
@@ -90,7 +94,7 @@ pub struct Blobs {
     db: Db,
     space: Keyspace,
     piece_bytes: u32,
-    /// The layout is there, and what earlier openings of the store left is removed.
+    /// What earlier openings of the store left is removed.
     is_ready: Arc<AtomicBool>,
 }
 
@@ -301,13 +305,15 @@ impl Blobs {
     /// Lays out an empty keyspace, and removes what earlier openings have left, once for a handle.
     fn begin_to_write(&self) -> Result<()> {
         check_stays(&self.space)?;
+        if !is_laid_out(&self.space, self.name())? {
+            let _no_ttl_meanwhile = lock(&BLOBS_OR_TTL);
+            check_stays(&self.space)?;
+            // Another thread may do the same.
+            let _ = self.space.compare_and_swap(BLOBS_KEY, None, Some(LAYOUT))?;
+        }
         // ORDERING: relaxed, because doing it twice is harmless.
         if self.is_ready.load(Relaxed) {
             return Ok(());
-        }
-        if !is_laid_out(&self.space, self.name())? {
-            // Another thread may do the same.
-            let _ = self.space.compare_and_swap(BLOBS_KEY, None, Some(LAYOUT))?;
         }
         self.remove_where(|opening, _| opening != self.db.opening())?;
         self.is_ready.store(true, Relaxed);
@@ -404,8 +410,9 @@ impl BlobWriter {
     /// store.
     ///
     /// # Errors
-    /// `ConditionFailed` if [`Blobs::remove_unfinished`] has removed the blob; `OutOfSpace`, `Io`, `Stopped`. A blob
-    /// whose writer has failed is not seen. What is left of it is removed now, or after the store was opened again.
+    /// `ConditionFailed` if [`Blobs::remove_unfinished`] has removed the blob, or the keyspace was cleared;
+    /// `OutOfSpace`, `Io`, `Stopped`. A blob whose writer has failed is not seen. What is left of it is removed now, or
+    /// after the store was opened again.
     pub fn finish(self) -> Result<()> {
         self.finish_with(WriteBatch::new(), &WriteOptions::default()).map(drop)
     }
@@ -437,8 +444,11 @@ impl BlobWriter {
             let mut batch = batch.clone();
             if let Some(mark) = &self.mark {
                 batch.on(&blobs.space).compare_and_swap(mark_key(id), Some(mark), None);
-            } else if self.may_be_marked {
-                batch.on(&blobs.space).delete(mark_key(id));
+            } else {
+                batch.on(&blobs.space).compare_and_swap(BLOBS_KEY, Some(LAYOUT), Some(LAYOUT));
+                if self.may_be_marked {
+                    batch.on(&blobs.space).delete(mark_key(id));
+                }
             }
             blobs.replace(&mut batch, &self.key, found.as_deref(), Some(&head.encode()))?;
             if !self.piece.is_empty() {
@@ -446,7 +456,7 @@ impl BlobWriter {
             }
             match blobs.db.try_write_with(batch, options)? {
                 Written::Mismatch { op, found: now } if op >= theirs => {
-                    if self.mark.is_some() && op == theirs {
+                    if op == theirs {
                         return Err(self.removed());
                     }
                     found = now;
@@ -462,9 +472,27 @@ impl BlobWriter {
     }
 
     fn id(&mut self) -> Result<u64> {
-        match self.id {
-            Some(id) => Ok(id),
-            None => Ok(*self.id.insert(self.blobs.space.add(COUNTER_KEY, 1)?.cast_unsigned())),
+        if let Some(id) = self.id {
+            return Ok(id);
+        }
+        let (space, name) = (&self.blobs.space, self.blobs.name());
+        let mut last = space.get(COUNTER_KEY)?;
+        loop {
+            let id = match &last {
+                Some(last) => number(last)
+                    .and_then(|last| last.checked_add(1))
+                    .ok_or_else(|| damaged(name, "the counter of ids is wrong"))?,
+                None => 1,
+            };
+            let mut batch = WriteBatch::new();
+            let mut on = batch.on(space);
+            on.compare_and_swap(BLOBS_KEY, Some(LAYOUT), Some(LAYOUT));
+            on.compare_and_swap(COUNTER_KEY, last.as_deref(), Some(&id.to_be_bytes()));
+            match self.blobs.db.try_write(batch)? {
+                Written::Mismatch { op: 0, .. } => return Err(self.removed()),
+                Written::Mismatch { found, .. } => last = found,
+                _ => return Ok(*self.id.insert(id)),
+            }
         }
     }
 
@@ -485,6 +513,7 @@ impl BlobWriter {
                 let mut mark = [0; 16];
                 mark[..8].copy_from_slice(&self.blobs.db.opening().to_be_bytes());
                 mark[8..].copy_from_slice(&now_ms().to_be_bytes());
+                on.compare_and_swap(BLOBS_KEY, Some(LAYOUT), Some(LAYOUT));
                 on.set(mark_key(id), mark);
                 mark
             }
@@ -500,8 +529,8 @@ impl BlobWriter {
     }
 
     fn removed(&self) -> Error {
-        let message = "this blob was removed as unfinished, because its writer took longer than \
-                       `remove_unfinished` allows; write it again";
+        let message = "this blob was removed as unfinished: its writer took longer than `remove_unfinished` \
+                       allows, or the keyspace was cleared; write it again";
         Error::new(ErrorKind::ConditionFailed, message)
     }
 }

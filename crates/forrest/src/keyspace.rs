@@ -6,16 +6,22 @@
 use crate::engine;
 use crate::ingest::Ingest;
 use crate::view::View;
+use forrest_base::lock;
 use forrest_engine::{
     Compression, Error, Expires, KeyRange, Keyspace as _, Op, Outcome, Result, Swap, Value, prefix_end,
 };
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// The key by which a keyspace of blobs is known, and how its value begins (blobs.rs).
 pub(crate) const BLOBS_KEY: [u8; 1] = [0];
 pub(crate) const BLOBS_LAYOUTS: &[u8] = b"forrest blobs ";
+
+/// Held from the look whether a keyspace has blobs, or a time to live, until it has the other one. Rarely, so that one
+/// is enough for all stores.
+pub(crate) static BLOBS_OR_TTL: Mutex<()> = Mutex::new(());
 
 /// One ordered map of a store. A clone is another handle to it. It dereferences to [`View`], which has the
 /// methods that read.
@@ -403,7 +409,13 @@ impl Keyspace {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_ttl(&self, ttl: Option<Duration>) -> Result<()> {
-        if ttl.is_some() && self.get(BLOBS_KEY)?.is_some_and(|layout| layout.starts_with(BLOBS_LAYOUTS)) {
+        if ttl.is_none() {
+            return self.space.set_ttl(ttl);
+        }
+        // Also the lock belongs to the process that opened the store.
+        self.get(BLOBS_KEY)?;
+        let _no_blobs_meanwhile = lock(&BLOBS_OR_TTL);
+        if self.get(BLOBS_KEY)?.is_some_and(|layout| layout.starts_with(BLOBS_LAYOUTS)) {
             return Err(Error::invalid(format!(
                 "the keyspace \"{}\" has blobs, whose pieces would expire one by one; choose a time to live for a \
                  keyspace without blobs",

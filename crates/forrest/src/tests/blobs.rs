@@ -11,6 +11,9 @@ use forrest_testing::sized;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
+#[cfg(feature = "simulated")]
+use std::sync::Barrier;
+use std::thread;
 use std::time::Duration;
 
 type Content = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -267,7 +270,7 @@ fn writers_of_one_key_leave_one_blob() {
     let db = Db::open("memory:").unwrap();
     let blobs = blobs(&db);
     for round in 0..sized(20, 200) {
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             for thread in 0..3 {
                 let blobs = &blobs;
                 scope.spawn(move || {
@@ -428,6 +431,93 @@ fn a_keyspace_has_blobs_or_a_time_to_live() {
     assert!(error.message().contains("\"blobs\" has blobs"), "{error}");
     assert_eq!(space.ttl(), None);
     space.set_ttl(None).unwrap();
+}
+
+/// Cause: a thread looked whether there are blobs, another one laid the keyspace out for some, and then the first one
+/// chose the time to live. Cure: a lock from the look to the choice. A flush of a new keyspace comes between them, so
+/// that the other thread had the time.
+#[cfg(feature = "simulated")]
+#[test]
+fn blobs_and_a_time_to_live_do_not_come_at_once() {
+    blobs_or_a_time_to_live();
+}
+
+#[cfg(feature = "simulated")]
+pub(super) fn blobs_or_a_time_to_live() {
+    for round in 0..sized(200, 500) {
+        let (db, _background) =
+            simulated::open_unattended(Simulated::new(), &Db::builder()).expect("a store");
+        let (space, blobs) = (db.keyspace("blobs").unwrap(), blobs(&db));
+        (0..200_u32).for_each(|number| db.set(number.to_be_bytes(), [7; 100]).unwrap());
+        let begin = Barrier::new(2);
+        let (chosen, written) = thread::scope(|scope| {
+            let chosen = scope.spawn(|| {
+                begin.wait();
+                space.set_ttl(Some(Duration::from_secs(3600)))
+            });
+            begin.wait();
+            let written = write(&blobs, &mut Random::new(round), b"oak", &[7; 2_500]);
+            (chosen.join().unwrap(), written)
+        });
+        assert_ne!(chosen.is_ok(), written.is_ok(), "round {round}: {chosen:?}, {written:?}");
+        let error = chosen.and(written).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "round {round}: {error}");
+        assert_eq!(space.ttl().is_none(), space.contains([0]).unwrap(), "round {round}");
+    }
+}
+
+/// Cause: a handle looked for the layout once only, so that after the keyspace was cleared its blobs were pairs without
+/// a layout, which no handle reads. Cure: each writer looks, and the first batches of a blob have a condition.
+#[test]
+fn a_cleared_keyspace_is_laid_out_again() {
+    cleared();
+}
+
+pub(super) fn cleared() {
+    let db = Db::open("memory:").unwrap();
+    let (space, blobs) = (db.keyspace("blobs").unwrap(), blobs(&db));
+    write(&blobs, &mut Random::new(1), b"oak", &[7; 2_500]).unwrap();
+    for len in [10, 2_500] {
+        space.clear().unwrap();
+        write(&blobs, &mut Random::new(1), b"elm", &vec![7; len]).unwrap();
+        assert_eq!(blobs.get("elm").unwrap().map(whole), Some(vec![7; len]));
+        let mut writer = blobs.writer("ash").unwrap();
+        space.clear().unwrap();
+        assert_eq!(writer.write_all(&vec![7; len]).is_err(), len > 1024, "the first piece has the condition");
+        assert_eq!(writer.finish().unwrap_err().kind(), ErrorKind::ConditionFailed);
+        assert_eq!(space.count(..).unwrap(), 0);
+    }
+}
+
+/// The first piece fails after the blob has its id. The keyspace is cleared before the bytes are given again.
+#[cfg(feature = "simulated")]
+#[test]
+fn a_cleared_keyspace_gets_no_blob_without_a_layout() {
+    cleared_after_a_failure();
+}
+
+#[cfg(feature = "simulated")]
+pub(super) fn cleared_after_a_failure() {
+    use crate::simulated::{Failure, Fault, Times};
+    let builder = Db::builder().pages(crate::Pages::Plain).workers(1).durability(crate::Durability::Sync);
+    let mut failures = 0;
+    for (later, len) in (0..6).flat_map(|later| [10, PIECE_BYTES as usize].map(|len| (later, len))) {
+        let disk = Simulated::new();
+        let (db, _background) = simulated::open_unattended(disk.clone(), &builder).expect("a new store");
+        let (space, blobs) = (db.keyspace("blobs").unwrap(), blobs(&db));
+        let mut writer = blobs.writer("oak").expect("the key is short");
+        disk.fail(Fault { at: disk.ios() + later, times: Times::Once, kind: Failure::Eio });
+        if writer.write(&[7; PIECE_BYTES as usize]).is_ok() {
+            continue;
+        }
+        failures += 1;
+        db.resume().expect("the disk works again");
+        space.clear().expect("the disk works");
+        let _refused = writer.write_all(&vec![7; len]);
+        assert_eq!(writer.finish().unwrap_err().kind(), ErrorKind::ConditionFailed, "I/O {later}");
+        assert_eq!(space.count(..).unwrap(), 0, "I/O {later}");
+    }
+    assert!(failures >= 4, "{failures}");
 }
 
 /// Each pair of a blob is removed or changed: what is read then is an error, and no other value.
