@@ -1,14 +1,16 @@
 //! The language of test scripts: the operations of [`forrest::line`] and commands that read.
 //!
-//! One command a line; the operations of a batch follow on lines of their own. `@NAME` before a command
-//! names a keyspace, `%NAME` a snapshot to read from.
+//! One command a line; the operations of a batch, a `guard` (a batch on the condition that a range has the pairs that
+//! it has) and an `ingest` (sets only, in ascending order of keys) follow on lines of their own. `@NAME` before a
+//! command names a keyspace, `%NAME` a snapshot to read from.
 //!
 //! ```text
 //! set KEY VALUE  (and the other operations)       append KEY SUFFIX (by `update`)
-//! batch                                           get KEY   get-into KEY   contains KEY
+//! batch   guard BOUNDS   ingest                    get KEY   get-into KEY   contains KEY
 //! multi-get KEY...                                count BOUNDS
 //! scan ENDS BOUNDS   prefix ENDS KEY              first   last
 //! snapshot NAME   release NAME                    keyspace NAME   drop-keyspace NAME   keyspaces
+//! merge-operator NAME
 //! iterate NAME BOUNDS   step NAME ENDS            cursor NAME
 //! move NAME first|last|next|prev|skip COUNT|seek KEY|seek-for-prev KEY
 //! park NAME
@@ -55,6 +57,9 @@ pub(crate) enum Command {
     Write(Line),
     Append { keyspace: Option<String>, key: Vec<u8>, suffix: Vec<u8> },
     Batch(Vec<Line>),
+    Guard { keyspace: Option<String>, bounds: Bounds, lines: Vec<Line> },
+    Ingest { keyspace: Option<String>, lines: Vec<Line> },
+    Operator { keyspace: Option<String>, name: String },
     Get(Target, Vec<u8>),
     GetInto(Target, Vec<u8>),
     Contains(Target, Vec<u8>),
@@ -166,10 +171,18 @@ impl Command {
             }
             verb = words.next("a command")?;
         }
+        let lines = || body.iter().map(|line| parse_line(line)).collect::<Result<Vec<_>, _>>();
         let mut key = || words.next("a key").map(bytes_of);
         let command = match &verb.bytes[..] {
             b"append" => Command::Append { keyspace: at.keyspace, key: key()?, suffix: key()? },
-            b"batch" => Command::Batch(body.iter().map(|line| parse_line(line)).collect::<Result<_, _>>()?),
+            b"batch" => Command::Batch(lines()?),
+            b"guard" => {
+                Command::Guard { keyspace: at.keyspace, bounds: bounds_of(&mut words)?, lines: lines()? }
+            }
+            b"ingest" => Command::Ingest { keyspace: at.keyspace, lines: lines()? },
+            b"merge-operator" => {
+                Command::Operator { keyspace: at.keyspace, name: name_of(words.next("a name")?)? }
+            }
             b"get" => Command::Get(at, key()?),
             b"get-into" => Command::GetInto(at, key()?),
             b"contains" => Command::Contains(at, key()?),
@@ -233,10 +246,12 @@ impl Command {
         Ok(command)
     }
 
-    /// The lines of the operations of a batch.
+    /// The lines of the operations that it has.
     pub(crate) fn body(&self) -> Vec<String> {
         match self {
-            Command::Batch(lines) => lines.iter().map(show_line).collect(),
+            Command::Batch(lines) | Command::Guard { lines, .. } | Command::Ingest { lines, .. } => {
+                lines.iter().map(show_line).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -251,6 +266,11 @@ impl fmt::Display for Target {
         }
         Ok(())
     }
+}
+
+/// The newest state of a keyspace.
+fn newest(keyspace: &Option<String>) -> Target {
+    Target { snapshot: None, keyspace: keyspace.clone() }
 }
 
 fn show_bounds((lower, upper): &Bounds) -> String {
@@ -272,10 +292,16 @@ impl fmt::Display for Command {
         match self {
             Command::Write(line) => f.write_str(&show_line(line)),
             Command::Append { keyspace, key, suffix } => {
-                let at = Target { snapshot: None, keyspace: keyspace.clone() };
-                write!(f, "{at}append {} {}", show(key), show(suffix))
+                write!(f, "{}append {} {}", newest(keyspace), show(key), show(suffix))
             }
             Command::Batch(_) => f.write_str("batch"),
+            Command::Guard { keyspace, bounds, .. } => {
+                write!(f, "{}guard{}", newest(keyspace), show_bounds(bounds))
+            }
+            Command::Ingest { keyspace, .. } => write!(f, "{}ingest", newest(keyspace)),
+            Command::Operator { keyspace, name } => {
+                write!(f, "{}merge-operator {}", newest(keyspace), quote(name))
+            }
             Command::Get(at, key) => write!(f, "{at}get {}", show(key)),
             Command::GetInto(at, key) => write!(f, "{at}get-into {}", show(key)),
             Command::Contains(at, key) => write!(f, "{at}contains {}", show(key)),
@@ -311,8 +337,7 @@ impl fmt::Display for Command {
             Command::Park(name) => write!(f, "park {name}"),
             Command::Close(name) => write!(f, "close {name}"),
             Command::Take { keyspace, ends, count, bounds } => {
-                let at = Target { snapshot: None, keyspace: keyspace.clone() };
-                write!(f, "{at}take {ends} {count}{}", show_bounds(bounds))
+                write!(f, "{}take {ends} {count}{}", newest(keyspace), show_bounds(bounds))
             }
             Command::Keys => f.write_str("keys"),
             Command::Sync => f.write_str("sync"),

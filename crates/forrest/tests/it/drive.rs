@@ -4,12 +4,12 @@
 //! and printed as a script for tests/scripts.
 
 use crate::command::{Bounds, Command, Move, Target};
-use crate::model::{Model, inverted};
+use crate::model::{Model, OPERATORS, inverted};
 use crate::random::{self, Random};
 use crate::script;
 use crate::world::World;
 use forrest::line::Line;
-use forrest::{DEFAULT_KEYSPACE, Db, MAX_KEY_BYTES, Op, Pages};
+use forrest::{DEFAULT_KEYSPACE, Db, Expires, MAX_KEY_BYTES, Op, Pages};
 #[cfg(test)]
 use forrest_testing::{number, sized};
 use std::cell::Cell;
@@ -83,13 +83,28 @@ pub(crate) struct Home {
     pub(crate) sets: Option<usize>,
     pub(crate) has_snapshots: bool,
     pub(crate) has_keyspaces: bool,
+    pub(crate) has_merges: bool,
+    /// Whether batches have conditions on ranges.
+    pub(crate) has_conditions: bool,
+    pub(crate) has_ingests: bool,
+    /// Whether values expire.
+    pub(crate) has_expiry: bool,
     /// The longest key.
     pub(crate) key_bytes_max: usize,
 }
 
-/// A home with all features.
-const ABLE: Home =
-    Home { sets: None, has_snapshots: true, has_keyspaces: true, key_bytes_max: MAX_KEY_BYTES };
+/// The home in memory. Those on disk have values that expire, too.
+const ABLE: Home = Home {
+    sets: None,
+    has_snapshots: true,
+    has_keyspaces: true,
+    has_merges: true,
+    has_conditions: true,
+    has_ingests: true,
+    has_expiry: false,
+    key_bytes_max: MAX_KEY_BYTES,
+};
+const DISK: Home = Home { has_expiry: true, ..ABLE };
 
 /// Random commands.
 struct Generator {
@@ -156,10 +171,17 @@ impl Generator {
     fn op(&mut self) -> Op {
         let key = self.key();
         match self.random.below(100) {
-            0..55 => Op::Set { key, value: random::value(&mut self.random) },
-            55..75 => Op::Delete { key },
-            75..85 => Op::Add { key, delta: random::counter(&mut self.random) },
-            85..97 => {
+            0..4 if self.home.has_expiry => {
+                let expires = [Expires::At(1), Expires::In(0), Expires::At(u64::MAX), Expires::In(1 << 40)];
+                let expires = *self.random.pick(&expires);
+                Op::SetUntil { key, value: random::value(&mut self.random), expires }
+            }
+            0..50 => Op::Set { key, value: random::value(&mut self.random) },
+            50..68 => Op::Delete { key },
+            68..76 => Op::Add { key, delta: random::counter(&mut self.random) },
+            76..84 if self.home.has_merges => Op::Merge { key, operand: self.operand() },
+            84..86 if self.home.has_conditions => self.condition(),
+            76..97 => {
                 let mut value = || (!self.random.one_in(3)).then(|| random::value(&mut self.random));
                 let (expected, new) = (value(), value());
                 Op::CompareAndSwap { key, expected, new }
@@ -175,6 +197,41 @@ impl Generator {
                 }
             }
         }
+    }
+
+    /// What a merge brings: mostly little, because values grow by it.
+    fn operand(&mut self) -> Vec<u8> {
+        let value = random::value(&mut self.random);
+        if value.len() > 4096 { b"+".to_vec() } else { value }
+    }
+
+    /// A condition on a range: mostly of one key, so that it often holds.
+    fn condition(&mut self) -> Op {
+        let key = self.key();
+        match self.random.below(8) {
+            0 => Op::compare_range(&key[..].., [("", ""); 0]),
+            1 => Op::compare_range(&key[..]..&[&key[..], b"\xFF"].concat()[..], [("", ""); 0]),
+            // No range has a key that is too long.
+            _ if key.len() > MAX_KEY_BYTES => Op::compare_range(&key[..]..=&key[..], [("", ""); 0]),
+            2..5 => Op::compare_range(&key[..]..=&key[..], [("", ""); 0]),
+            _ => {
+                let value = random::value(&mut self.random);
+                Op::compare_range(&key[..]..=&key[..], [(&key, value)])
+            }
+        }
+    }
+
+    /// The pairs of an ingest, sometimes out of order.
+    fn pairs(&mut self) -> Vec<Line> {
+        let count = 1 + self.random.below(30);
+        let mut lines: Vec<_> = (0..count)
+            .map(|_| (self.key(), random::value(&mut self.random)))
+            .map(|(key, value)| Line { keyspace: None, op: Op::Set { key, value } })
+            .collect();
+        if !self.random.one_in(8) {
+            lines.sort_by(|a, b| a.op.borrowed().key().cmp(b.op.borrowed().key()));
+        }
+        lines
     }
 
     fn line(&mut self) -> Line {
@@ -194,10 +251,17 @@ impl Generator {
         match self.random.below(1000) {
             0..400 => Command::Write(self.line()),
             400..420 => Command::Append { keyspace: self.keyspace(), key: self.key(), suffix: b"+".to_vec() },
-            420..480 => {
-                let lines = 1 + self.random.below(12);
-                Command::Batch((0..lines).map(|_| self.batch_line()).collect())
+            420..424 if self.home.has_ingests => {
+                Command::Ingest { keyspace: self.keyspace(), lines: self.pairs() }
             }
+            424..428 if self.home.has_merges => {
+                let name = self.random.pick(&["append", "max", "max", "none"]).to_string();
+                Command::Operator { keyspace: self.keyspace(), name }
+            }
+            420..435 if self.home.has_conditions => {
+                Command::Guard { keyspace: self.keyspace(), bounds: self.bounds(), lines: self.lines() }
+            }
+            420..480 => Command::Batch(self.lines()),
             480..560 => Command::Get(self.target(), self.key()),
             560..580 => Command::GetInto(self.target(), self.key()),
             580..600 => Command::Contains(self.target(), self.key()),
@@ -252,11 +316,22 @@ impl Generator {
         }
     }
 
+    /// Those of a batch: sometimes conditions first.
+    fn lines(&mut self) -> Vec<Line> {
+        let has_some = self.home.has_conditions && self.random.one_in(4);
+        let conditions = if has_some { 1 + self.random.below(2) } else { 0 };
+        let mut lines: Vec<_> =
+            (0..conditions).map(|_| Line { keyspace: self.keyspace(), op: self.condition() }).collect();
+        lines.extend((0..1 + self.random.below(12)).map(|_| self.batch_line()));
+        lines
+    }
+
     /// Like `line`, but a batch with many operations should often succeed.
     fn batch_line(&mut self) -> Line {
         loop {
             let line = self.line();
-            let risky = matches!(line.op, Op::Add { .. } | Op::CompareAndSwap { .. });
+            let risky =
+                matches!(line.op, Op::Add { .. } | Op::CompareAndSwap { .. } | Op::CompareRange { .. });
             if !risky || self.random.one_in(4) {
                 return line;
             }
@@ -274,14 +349,14 @@ fn commands(random: Random) -> Vec<Command> {
 
 /// The same commands without `keys`, because the number of keys is an estimate on disk.
 pub(crate) fn commands_on_disk(random: Random) -> Vec<Command> {
-    let mut commands = commands(random);
+    let mut commands = commands_between(random, DISK, 1000);
     commands.retain(|command| !matches!(command, Command::Keys));
     commands
 }
 
 /// At most `most` commands for a store that can be opened again with any of `sets` option sets.
 pub(crate) fn commands_and_reopenings(random: Random, sets: usize, most: usize) -> Vec<Command> {
-    commands_between(random, Home { sets: Some(sets), ..ABLE }, most)
+    commands_between(random, Home { sets: Some(sets), ..DISK }, most)
 }
 
 /// At most `most` commands for any home.
@@ -291,6 +366,14 @@ pub(crate) fn commands_between(mut random: Random, home: Home, most: usize) -> V
     let is_fuzzed = random.is_finite();
     let mut generator = Generator { random, keys, home };
     let mut commands = Vec::new();
+    if home.has_merges {
+        // Of empty keyspaces.
+        let spaces = if home.has_keyspaces { &SPACES[1..] } else { &SPACES[..1] };
+        for space in spaces {
+            let name = *generator.random.pick(&[OPERATORS[0], OPERATORS[1], "none"]);
+            commands.push(Command::Operator { keyspace: space.map(str::to_string), name: name.to_string() });
+        }
+    }
     if generator.keys.len() > 1000 {
         // Enough keys for several nodes.
         let set = |key: &Vec<u8>| Op::Set { key: key.clone(), value: key.clone() };

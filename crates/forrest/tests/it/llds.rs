@@ -66,6 +66,10 @@ fn it_answers_as_the_model() {
         sets: None,
         has_snapshots: store().capabilities().has(Capability::Snapshots),
         has_keyspaces: store().capabilities().has(Capability::Keyspaces),
+        has_merges: store().capabilities().has(Capability::Merge),
+        has_conditions: false,
+        has_ingests: store().capabilities().has(Capability::Ingest),
+        has_expiry: store().capabilities().has(Capability::Ttl),
         key_bytes_max: forrest::llds::MAX_KEY_BYTES,
     };
     for seed in drive::seeds(20, 30) {

@@ -8,8 +8,9 @@
 use crate::command::{Bounds, Command, Move, Target, show_mismatch, show_optional, show_pair};
 use crate::world::{nothing_so_called, ok_if};
 use forrest::line::Line;
-use forrest::{DEFAULT_KEYSPACE, MAX_KEY_BYTES, Op};
-use std::collections::BTreeMap;
+use forrest::pairs::Pairs;
+use forrest::{DEFAULT_KEYSPACE, Expires, MAX_KEY_BYTES, Op};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, RangeInclusive};
 use std::rc::Rc;
 
@@ -20,6 +21,8 @@ type History = Vec<(u64, Option<Value>)>;
 #[derive(Clone, Default)]
 struct Space {
     histories: BTreeMap<Vec<u8>, History>,
+    /// The name of its merge operator, one of [`OPERATORS`].
+    operator: Option<String>,
     dropped: bool,
 }
 
@@ -36,6 +39,9 @@ impl Space {
 
 /// Names of keyspaces, and their indices in `Model::spaces`.
 type Names = BTreeMap<String, usize>;
+
+/// The merge operators that the model knows.
+pub(crate) const OPERATORS: [&str; 2] = ["append", "max"];
 
 struct Iteration {
     /// `None` if the keyspace did not exist in the snapshot.
@@ -99,15 +105,24 @@ pub(crate) fn inverted(bounds: &Bounds) -> bool {
 /// Whether a line's operation fails because of its lengths. The ends of a range may be longer than the
 /// store's keys.
 fn too_long(op: &Op, key_bytes_max: usize) -> bool {
-    let most = if matches!(op, Op::DeleteRange { .. }) { MAX_KEY_BYTES } else { key_bytes_max };
+    let is_range = matches!(op, Op::DeleteRange { .. } | Op::CompareRange { .. });
+    let most = if is_range { MAX_KEY_BYTES } else { key_bytes_max };
     let keys = match op {
-        Op::DeleteRange { start, end } => vec![start, end.as_ref().unwrap_or(start)],
+        Op::DeleteRange { start, end } | Op::CompareRange { start, end, .. } => {
+            vec![start, end.as_ref().unwrap_or(start)]
+        }
         Op::Set { key, .. } | Op::Delete { key } | Op::Add { key, .. } | Op::CompareAndSwap { key, .. } => {
             vec![key]
         }
+        Op::SetUntil { key, .. } | Op::Merge { key, .. } => vec![key],
         other => unreachable!("the model does not know {other}"),
     };
     keys.iter().any(|key| key.len() > most)
+}
+
+/// Whether a value is gone at once. Others outlive the test.
+fn is_over(expires: Expires) -> bool {
+    matches!(expires, Expires::At(0..=1) | Expires::In(0))
 }
 
 const LIMIT: &str = "error: limit exceeded";
@@ -205,6 +220,30 @@ impl Model {
         Ok(answers)
     }
 
+    /// The result of a batch. Before its lines are conditions that hold.
+    fn batch(&mut self, lines: &[Line], before: usize) -> String {
+        let spaces: Vec<_> = lines.iter().map(|line| self.keyspace(line.keyspace.as_deref())).collect();
+        let failed = |at: usize, error: &str| error.replace("error", &format!("error at {}", before + at));
+        let compares = |line: &Line| matches!(line.op, Op::CompareRange { .. });
+        let first = lines.iter().position(|line| !compares(line)).unwrap_or(lines.len());
+        // First what every store refuses, then the lengths that only this one refuses.
+        let too_long = |most| lines.iter().position(|line| too_long(&line.op, most));
+        let refused = too_long(MAX_KEY_BYTES);
+        let misplaced = (first..lines.len()).find(|&at| compares(&lines[at]));
+        if let Some(at) = misplaced.filter(|&at| refused.is_none_or(|refused| at < refused)) {
+            return failed(at, INVALID);
+        }
+        if let Some(at) = refused.or_else(|| too_long(self.key_bytes_max)) {
+            return failed(at, LIMIT);
+        }
+        let ops: Vec<_> = spaces.into_iter().zip(lines.iter().map(|line| &line.op)).collect();
+        match self.apply(&ops) {
+            Ok(_) => "applied".into(),
+            Err((at, failure)) if failure.starts_with("error") => failed(at, &failure),
+            Err((at, mismatch)) => format!("{mismatch} at {}", before + at),
+        }
+    }
+
     fn apply_one(
         &mut self,
         space: usize,
@@ -212,7 +251,7 @@ impl Model {
         next: u64,
         undo: &mut Vec<(usize, Vec<u8>)>,
     ) -> Result<String, String> {
-        let histories = &mut self.spaces[space].histories;
+        let Space { histories, operator, .. } = &mut self.spaces[space];
         let mut put = |histories: &mut BTreeMap<_, History>, key: &Vec<u8>, value: Option<Value>| {
             undo.push((space, key.clone()));
             histories.entry(key.clone()).or_default().push((next, value));
@@ -224,6 +263,33 @@ impl Model {
             Op::Set { key, value } => {
                 put(histories, key, Some(value[..].into()));
                 Ok("ok".into())
+            }
+            Op::SetUntil { key, value, expires } => {
+                put(histories, key, (!is_over(*expires)).then(|| value[..].into()));
+                Ok("ok".into())
+            }
+            Op::Merge { key, operand } => {
+                let old = current(histories, key);
+                let old = old.as_deref();
+                let value = match operator.as_deref().ok_or(INVALID)? {
+                    "append" => [old.unwrap_or_default(), operand].concat(),
+                    "max" => old.map_or(&operand[..], |old| old.max(operand)).to_vec(),
+                    other => unreachable!("the model does not know the operator {other}"),
+                };
+                put(histories, key, Some(value.into()));
+                Ok("ok".into())
+            }
+            Op::CompareRange { start, end, pairs } => {
+                let expected: BTreeMap<_, _> = Pairs::new(pairs).collect();
+                let is_in = |key: &[u8]| key >= &start[..] && end.as_ref().is_none_or(|end| key < end);
+                let there: Vec<_> = histories.keys().filter(|key| is_in(key)).map(|key| &key[..]).collect();
+                let keys: BTreeSet<&[u8]> = expected.keys().copied().chain(there).collect();
+                let differs =
+                    |key: &&[u8]| current(histories, &key.to_vec()).as_deref() != expected.get(key).copied();
+                match keys.into_iter().find(differs) {
+                    Some(key) => Err(show_mismatch(Some(key))),
+                    None => Ok("compared".into()),
+                }
             }
             Op::Delete { key } => {
                 let was_there = current(histories, key).is_some();
@@ -285,22 +351,43 @@ impl Model {
                 self.apply(&[(space, &Op::Set { key: key.clone(), value })]).expect("a set succeeds");
                 one(shown)
             }
-            Command::Batch(lines) => {
-                let spaces: Vec<_> =
-                    lines.iter().map(|line| self.keyspace(line.keyspace.as_deref())).collect();
-                // First the lengths that every store refuses, then those that only this one refuses.
-                let too_long = |most| lines.iter().position(|line| too_long(&line.op, most));
-                if let Some(at) = too_long(MAX_KEY_BYTES).or_else(|| too_long(self.key_bytes_max)) {
-                    return one(LIMIT.replace("error", &format!("error at {at}")));
-                }
-                let ops: Vec<_> = spaces.into_iter().zip(lines.iter().map(|line| &line.op)).collect();
-                one(match self.apply(&ops) {
-                    Ok(_) => "applied".into(),
-                    Err((at, failure)) if failure.starts_with("error") => {
-                        failure.replace("error", &format!("error at {at}"))
+            Command::Batch(lines) => one(self.batch(lines, 0)),
+            Command::Guard { keyspace, lines, .. } => {
+                // Its condition holds.
+                self.keyspace(keyspace.as_deref());
+                one(self.batch(lines, 1))
+            }
+            Command::Ingest { keyspace, lines } => {
+                let space = self.keyspace(keyspace.as_deref());
+                let (mut ops, mut shown, mut last) = (Vec::new(), Vec::new(), None);
+                for Line { op, .. } in lines {
+                    let Op::Set { key, .. } = op else { unreachable!("an ingest sets") };
+                    if key.len() > self.key_bytes_max {
+                        shown.push(LIMIT.to_string());
+                    } else if last.is_some_and(|last| last >= key) {
+                        shown.push(INVALID.to_string());
+                    } else {
+                        ops.push((space, op));
+                        last = Some(key);
                     }
-                    Err((at, mismatch)) => format!("{mismatch} at {at}"),
-                })
+                }
+                self.apply(&ops).expect("a set succeeds");
+                shown.push(ops.len().to_string());
+                Some(shown)
+            }
+            Command::Operator { keyspace, name } => {
+                let space = self.keyspace(keyspace.as_deref());
+                let all = (Bound::Unbounded, Bound::Unbounded);
+                let is_empty = self.pairs(Some(space), None, &all).next().is_none();
+                let operator = &mut self.spaces[space].operator;
+                let may_be = match operator {
+                    Some(has) => has == name,
+                    None => is_empty && OPERATORS.contains(&&name[..]),
+                };
+                if may_be {
+                    *operator = Some(name.clone());
+                }
+                one(if may_be { "ok".into() } else { INVALID.into() })
             }
             Command::Get(at, key) | Command::GetInto(at, key) | Command::Contains(at, key) => {
                 let Some((space, version)) = self.target(at) else { return Some(nothing_so_called()) };

@@ -1,9 +1,10 @@
 //! The objects that a script uses: a store, and named snapshots, iterations and cursors.
 
 use crate::command::{Bounds, Command, Move, Target, show_mismatch, show_optional, show_pair};
+use forrest::line::Line;
 use forrest::{
-    Cursor, Db, Entry, Error, ErrorKind, KeyRange, Keyspace, Outcome, Range, RangeCursor, Snapshot, Swap,
-    View, WriteBatch, Written,
+    Cursor, DEFAULT_KEYSPACE, Db, Entry, Error, ErrorKind, KeyRange, Keyspace, Op, Outcome, Range,
+    RangeCursor, Snapshot, Swap, View, WriteBatch, Written,
 };
 use std::collections::HashMap;
 use std::ops::{Bound, ControlFlow};
@@ -135,6 +136,24 @@ impl World {
         self.view(at)?.map_or_else(|| Ok(nothing_so_called()), read)
     }
 
+    fn space(&self, name: &Option<String>) -> Result<Keyspace, Error> {
+        self.db.keyspace(name.as_deref().unwrap_or(DEFAULT_KEYSPACE))
+    }
+
+    /// Writes a batch with more operations.
+    fn write(&self, mut batch: WriteBatch, lines: &[Line]) -> Result<String, Error> {
+        for line in lines {
+            match &line.keyspace {
+                None => drop(batch.push(line.op.borrowed())),
+                Some(name) => drop(batch.on(&self.db.keyspace(name)?).push(line.op.borrowed())),
+            }
+        }
+        Ok(match self.db.try_write(batch)? {
+            Written::Mismatch { op, found } => format!("{} at {op}", show_mismatch(found.as_deref())),
+            _applied => "applied".to_string(),
+        })
+    }
+
     fn try_execute(&mut self, command: &Command) -> Result<Vec<String>, Error> {
         let one = |line: String| Ok(vec![line]);
         match command {
@@ -146,22 +165,35 @@ impl World {
                 one(show_outcome(&outcome))
             }
             Command::Append { keyspace, key, suffix } => {
-                let space = self.db.keyspace(keyspace.as_deref().unwrap_or("default"))?;
+                let space = self.space(keyspace)?;
                 let new = space.update(key, |old| Some([old.unwrap_or_default(), suffix].concat()))?;
                 one(show_optional(new.as_deref()))
             }
-            Command::Batch(lines) => {
+            Command::Batch(lines) => one(self.write(WriteBatch::new(), lines)?),
+            Command::Guard { keyspace, bounds, lines } => {
+                let space = self.space(keyspace)?;
+                let mut pairs = Vec::new();
+                space.scan(borrowed(bounds), |key, value| {
+                    pairs.push((key.to_vec(), value.to_vec()));
+                    ControlFlow::Continue(())
+                })?;
                 let mut batch = WriteBatch::new();
+                batch.on(&space).compare_range(borrowed(bounds), pairs);
+                one(self.write(batch, lines)?)
+            }
+            Command::Ingest { keyspace, lines } => {
+                let mut ingest = self.space(keyspace)?.ingest()?;
+                let mut shown = Vec::new();
                 for line in lines {
-                    match &line.keyspace {
-                        None => drop(batch.push(line.op.borrowed())),
-                        Some(name) => drop(batch.on(&self.db.keyspace(name)?).push(line.op.borrowed())),
-                    }
+                    let Op::Set { key, value } = &line.op else { unreachable!("an ingest sets") };
+                    shown.extend(ingest.put(key, value).err().map(|error| show_error(&error)));
                 }
-                one(match self.db.try_write(batch)? {
-                    Written::Mismatch { op, found } => format!("{} at {op}", show_mismatch(found.as_deref())),
-                    _applied => "applied".to_string(),
-                })
+                shown.push(ingest.finish()?.to_string());
+                Ok(shown)
+            }
+            Command::Operator { keyspace, name } => {
+                self.space(keyspace)?.set_merge_operator(name)?;
+                one("ok".into())
             }
             Command::Get(at, key) => self.read(at, |view| one(show_optional(view.get(key)?.as_deref()))),
             Command::GetInto(at, key) => self.read(at, |view| {
@@ -270,7 +302,7 @@ impl World {
                 Ok(ok_if(iteration.is_some() || cursor.is_some()))
             }
             Command::Take { keyspace, ends, count, bounds } => {
-                let space = self.db.keyspace(keyspace.as_deref().unwrap_or("default"))?;
+                let space = self.space(keyspace)?;
                 self.db.transact(|transaction| {
                     let draft = transaction.on(&space);
                     let mut cursor = RangeCursor::new(borrowed(bounds));
@@ -329,7 +361,10 @@ fn show_outcome(outcome: &Outcome) -> String {
         Outcome::Deleted(was_there) => was_there.to_string(),
         Outcome::Added(sum) => sum.to_string(),
         Outcome::Swapped(Swap::Done) => "swapped".into(),
-        Outcome::Swapped(Swap::Mismatch(found)) => show_mismatch(found.as_deref()),
+        Outcome::Swapped(Swap::Mismatch(found)) | Outcome::ComparedRange(Swap::Mismatch(found)) => {
+            show_mismatch(found.as_deref())
+        }
+        Outcome::ComparedRange(Swap::Done) => "compared".into(),
         Outcome::DeletedRange => "ok".into(),
         other => unreachable!("a script cannot ask for {other:?}"),
     }
