@@ -80,7 +80,7 @@ impl Store {
         Store::with(db, None, None)
     }
 
-    fn with(db: Db, syncer: Option<Syncer>, checkpoints: Option<PathBuf>) -> Result<Store> {
+    pub(crate) fn with(db: Db, syncer: Option<Syncer>, checkpoints: Option<PathBuf>) -> Result<Store> {
         if !db.capabilities().has(Capability::Snapshots) {
             return Err(Error::unsupported(format!(
                 "groups in the home \"{}\": they need snapshots, which it does not have",

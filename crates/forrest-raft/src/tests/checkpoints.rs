@@ -67,7 +67,7 @@ fn build(state: &mut State) {
     });
 }
 
-fn current(state: &mut State) -> SnapshotOf<Types, crate::Image> {
+pub(super) fn current(state: &mut State) -> SnapshotOf<Types, crate::Image> {
     let current = block(RaftStateMachine::<Types>::get_current_snapshot(state));
     current.expect("it can be read").expect("something was applied")
 }
@@ -78,6 +78,13 @@ fn last(state: &mut State) -> Option<LogId> {
 
 /// Sends the current snapshot to a new group, and returns how many pairs it then has.
 fn send(state: &mut State) -> Result<usize> {
+    Ok(sent(state)?.1.len())
+}
+
+pub(super) type Pairs = Vec<(String, String)>;
+
+/// The last entry of the current snapshot, and the pairs that a new group has to which it is sent.
+pub(super) fn sent(state: &mut State) -> Result<(Option<LogId>, Pairs)> {
     let store = Store::open_inline(Db::open("memory:")?)?;
     let (_log, mut copy) = store.group(1)?;
     let sent = current(state);
@@ -87,7 +94,7 @@ fn send(state: &mut State) -> Result<usize> {
     }
     let image = receiver.finish()?;
     block(RaftStateMachine::<Types>::install_snapshot(&mut copy, &sent.meta, image)).expect("it is whole");
-    Ok(pairs(&copy.reader()).len())
+    Ok((sent.meta.last_log_id, pairs(&copy.reader())))
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -4,6 +4,7 @@ mod checkpoints;
 mod commands;
 mod faults;
 mod images;
+mod left;
 mod machine;
 mod node;
 mod power;
