@@ -8,12 +8,15 @@ use crate::disk::simulated::Simulated;
 use crate::disk::{Kind, Name, Sealed};
 use crate::recover;
 use crate::view::Snapshot;
-use forrest_engine::{Chunk, Durability, Filled, Op, Options, Result, Snapshot as _, View as _};
+use forrest_base::lock;
+use forrest_engine::{
+    Chunk, Durability, Filled, Filter, Op, Options, Result, Snapshot as _, Verdict, View as _,
+};
 use forrest_index::Direction;
 use forrest_testing::sized;
 use std::ops::{Bound, Range};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -257,6 +260,53 @@ fn a_flush_does_not_wait_for_those_who_write() {
     let options = Options { memtable_bytes: 16 << 10, ..options(Durability::Memory) };
     let world = World::open(&Simulated::new(), &options).expect("it opens");
     ends_beside_writers(&world.store, |store| store.flush_all());
+}
+
+/// A compaction of large values ends, although all values are written again whenever it makes tables: here its filter
+/// writes, which is asked about each of them then. So no thread has to be fast enough for the cause to be seen: the
+/// compaction went through logs until little of them was dead, and each flush meanwhile kept another one.
+#[test]
+fn a_compaction_ends_beside_any_writer() {
+    compactions_end();
+}
+
+pub(super) fn compactions_end() {
+    const WRITES_MOST: u32 = 4_000;
+    let (writer, writes) = (Arc::new(Mutex::new(None::<Handle>)), Arc::new(AtomicU32::new(0)));
+    let write = |store: &Handle, number: u32| {
+        let space = store.keyspace("default").expect("it is there");
+        let key = (number % 40).to_be_bytes();
+        store.apply(&space, Op::Set { key: &key, value: &[7; 1_000] }).expect("it is set");
+    };
+    let decide = {
+        let (writer, writes) = (writer.clone(), writes.clone());
+        move |_: &str, _: &[u8], _: &[u8]| {
+            let writer = lock(&writer).clone();
+            if let Some(store) = writer.filter(|_| writes.load(Relaxed) < WRITES_MOST) {
+                write(&store, writes.fetch_add(1, Relaxed));
+            }
+            Verdict::Keep
+        }
+    };
+    let options = Options {
+        memtable_bytes: 16 << 10,
+        table_bytes: 1 << 20,
+        filter: Some(Filter::new(decide)),
+        ..with_large(|| options(Durability::Memory))
+    };
+    let world = World::open(&Simulated::new(), &options).expect("it opens");
+    for number in 0..400 {
+        write(&world.store, number);
+        world.store.step().expect("it works");
+    }
+    assert!(world.store.version().logs.len() > 2, "logs are kept");
+    *lock(&writer) = Some(world.store.clone());
+    let compacted = world.store.compact();
+    *lock(&writer) = None;
+    compacted.expect("it compacts");
+    let writes = writes.load(Relaxed);
+    println!("{writes} writes");
+    assert!((100..WRITES_MOST).contains(&writes), "{writes} writes until it has ended");
 }
 
 /// The same for a compaction of a store whose values are in logs. Cause: it went through logs until little of them was
