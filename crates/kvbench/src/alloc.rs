@@ -15,10 +15,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU8, Ordering};
+use strum::{IntoStaticStr, VariantArray};
 
 /// What a process can allocate with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 #[repr(u8)]
 pub(crate) enum Allocator {
     /// The system's.
@@ -46,23 +48,11 @@ const SEVERAL: bool =
 
 impl Allocator {
     /// All of them, in the order of the list.
-    pub(crate) const ALL: [Allocator; 5] = [
-        Allocator::Malloc,
-        Allocator::Mimalloc,
-        Allocator::Jemalloc,
-        Allocator::Snmalloc,
-        Allocator::Rpmalloc,
-    ];
+    pub(crate) const ALL: &[Allocator] = Allocator::VARIANTS;
 
     /// The name; it is also that of the feature that compiles it in.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Allocator::Malloc => "malloc",
-            Allocator::Mimalloc => "mimalloc",
-            Allocator::Jemalloc => "jemalloc",
-            Allocator::Snmalloc => "snmalloc",
-            Allocator::Rpmalloc => "rpmalloc",
-        }
+    pub(crate) fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The package that it comes from, to look up its version.
@@ -78,7 +68,7 @@ impl Allocator {
 
     /// The one of this name.
     pub(crate) fn find(name: &str) -> Option<Allocator> {
-        Self::ALL.into_iter().find(|allocator| allocator.name() == name)
+        Self::ALL.iter().copied().find(|allocator| allocator.name() == name)
     }
 
     const fn is_compiled_in(self) -> bool {
@@ -106,7 +96,7 @@ static CHOSEN: AtomicU8 = AtomicU8::new(0);
 /// The allocator of this process.
 pub(crate) fn chosen() -> Allocator {
     let chosen = number();
-    Allocator::ALL.into_iter().find(|allocator| *allocator as u8 == chosen).unwrap_or_default()
+    Allocator::ALL.iter().copied().find(|allocator| *allocator as u8 == chosen).unwrap_or_default()
 }
 
 #[inline]
@@ -133,7 +123,7 @@ fn choose() -> u8 {
         unsafe { CStr::from_ptr(value) }.to_bytes()
     };
     let is = |allocator: &Allocator| allocator.is_compiled_in() && allocator.name().as_bytes() == named;
-    let chosen = Allocator::ALL.into_iter().find(is).unwrap_or_default() as u8;
+    let chosen = Allocator::ALL.iter().copied().find(is).unwrap_or_default() as u8;
     CHOSEN.store(chosen, Ordering::Relaxed);
     chosen
 }
@@ -272,7 +262,7 @@ mod tests {
     #[test]
     fn one_that_is_not_compiled_in_says_which_feature_it_needs() {
         assert_eq!(VARIABLE.as_bytes(), VARIABLE_C.to_bytes());
-        for allocator in Allocator::ALL {
+        for &allocator in Allocator::ALL {
             assert_eq!(Allocator::find(allocator.name()), Some(allocator));
             match allocator.compiled_in() {
                 Ok(()) => assert!(allocator == Allocator::Malloc || SEVERAL),

@@ -22,35 +22,6 @@ pub(crate) trait HashFunction: Copy + Default + Send + Sync + 'static {
     }
 }
 
-/// Every function, by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hash {
-    /// rapidhash V3.
-    Rapid,
-    /// komihash 5.
-    Komi,
-    /// MuseAir 2.
-    MuseAir,
-    /// aHash.
-    Ahash,
-    /// foldhash, the fast variant.
-    Fold,
-    /// SipHash-2-4.
-    Sip,
-    /// SipHash-1-3, that of std's maps.
-    Std,
-    /// XXH3, 64 bits.
-    Xxh3,
-    /// t1ha0.
-    T1ha,
-    /// t1ha2, at once.
-    T1ha2,
-    /// CityHash64.
-    City,
-    /// wyhash, final version 3.
-    Wy,
-}
-
 /// Facts about a function.
 pub(crate) struct About {
     /// Which.
@@ -67,61 +38,71 @@ pub(crate) struct About {
     pub(crate) verdict: &'static str,
 }
 
-const fn about(
-    hash: Hash,
-    name: &'static str,
-    alias: Option<&'static str>,
-    package: &'static str,
-    verdict: &'static str,
-    about: &'static str,
-) -> About {
-    About { hash, name, alias, package, about, verdict }
+/// Makes of each function its variant, its type, and its facts: name and alias, package, verdict, what it is, and how
+/// it hashes bytes, and numbers if not as bytes.
+macro_rules! functions {
+    ($($type:ident: $name:literal $(or $alias:literal)?, $package:literal, $verdict:expr, $about:literal,
+        |$bytes:ident| $hash:expr $(, |$number:ident| $of_number:expr)?;)*) => {
+        /// Every function, in the order of the list.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Hash {
+            $(#[doc = $about] $type,)*
+        }
+
+        /// Every function, in the order of the list. The verdicts are those of the results that SMHasher3 publishes
+        /// and, for rapidhash and MuseAir, which came later, of their authors' runs of it.
+        pub(crate) const HASHES: &[About] = &[$(About {
+            hash: Hash::$type,
+            name: $name,
+            alias: [$(Some($alias),)? None][0],
+            package: $package,
+            about: $about,
+            verdict: $verdict,
+        }),*];
+
+        $(
+            #[doc = $about]
+            #[derive(Debug, Clone, Copy, Default)]
+            pub(crate) struct $type;
+
+            impl HashFunction for $type {
+                #[inline]
+                fn of_bytes($bytes: &[u8]) -> u64 {
+                    $hash
+                }
+                $(
+                    #[inline]
+                    fn of_number($number: u64) -> u64 {
+                        $of_number
+                    }
+                )?
+            }
+        )*
+    };
 }
 
-/// Every function, in the order of the list. The verdicts are those of the results that SMHasher3 publishes and, for
-/// rapidhash and MuseAir, which came later, of their authors' runs of it.
-pub(crate) const HASHES: &[About] = &[
-    about(Hash::Rapid, "rapidhash", None, "rapidhash", PASSES, "rapidhash V3, as in C++"),
-    about(Hash::Komi, "komihash", None, "komihash", PASSES, "komihash 5"),
-    about(Hash::MuseAir, "museair", None, "museair", PASSES, "MuseAir 2"),
-    about(
-        Hash::Ahash,
-        "ahash",
-        None,
-        "ahash",
-        if cfg!(target_feature = "aes") { "fails 9 of 250" } else { PASSES },
+functions! {
+    Rapid: "rapidhash", "rapidhash", PASSES, "rapidhash V3, as in C++", |bytes| rapidhash::v3::rapidhash_v3(bytes);
+    Komi: "komihash", "komihash", PASSES, "komihash 5", |bytes| komihash::komihash(bytes, 0);
+    MuseAir: "museair", "museair", PASSES, "MuseAir 2", |bytes| museair::hash(bytes, 0);
+    Ahash: "ahash", "ahash", if cfg!(target_feature = "aes") { "fails 9 of 250" } else { PASSES },
         "aHash; without AES unless the build is for processors that have it",
-    ),
-    about(Hash::Sip, "siphash", None, "siphasher", PASSES, "SipHash-2-4"),
-    about(Hash::Std, "std", None, "std", PASSES, "SipHash-1-3, the default of std's maps"),
-    about(
-        Hash::Fold,
-        "foldhash",
-        None,
-        "foldhash",
-        "not among its results",
-        "foldhash, the fast variant, the default of hashbrown",
-    ),
-    about(Hash::T1ha2, "t1ha2", None, "t1ha", "fails 3 of 250", "t1ha2, at once"),
-    about(Hash::Wy, "wyhash", None, "wyhash", "fails 15 of 250 (version 4)", "wyhash, final version 3"),
-    about(Hash::Xxh3, "xxh3", Some("xxhash:XX3_64bits"), "xxhash-rust", "fails 28 of 250", "XXH3, 64 bits"),
-    about(
-        Hash::City,
-        "cityhash",
-        Some("city::cityhash64"),
-        "cityhasher",
-        "fails 47 of 250",
-        "CityHash64 1.1",
-    ),
-    about(
-        Hash::T1ha,
-        "t1ha",
-        Some("t1ha::t1ha"),
-        "t1ha",
-        "fails 64 of 250",
-        "t1ha0, which is t1ha1 in a build that is not for AES",
-    ),
-];
+        |bytes| by_hasher(AHASH.build_hasher(), bytes), |number| number_by_hasher(AHASH.build_hasher(), number);
+    Sip: "siphash", "siphasher", PASSES, "SipHash-2-4", |bytes| siphasher::sip::SipHasher24::new().hash(bytes);
+    Std: "std", "std", PASSES, "SipHash-1-3, the default of std's maps",
+        |bytes| by_hasher(DefaultHasher::new(), bytes);
+    Fold: "foldhash", "foldhash", "not among its results", "foldhash, the fast variant, the default of hashbrown",
+        |bytes| by_hasher(FOLD.build_hasher(), bytes), |number| number_by_hasher(FOLD.build_hasher(), number);
+    T1ha2: "t1ha2", "t1ha", "fails 3 of 250", "t1ha2, at once", |bytes| t1ha::t1ha2_atonce(bytes, 0);
+    Wy: "wyhash", "wyhash", "fails 15 of 250 (version 4)", "wyhash, final version 3",
+        |bytes| wyhash::final3::wyhash(bytes, 0, WY_SECRET);
+    Xxh3: "xxh3" or "xxhash:XX3_64bits", "xxhash-rust", "fails 28 of 250", "XXH3, 64 bits",
+        |bytes| xxhash_rust::xxh3::xxh3_64(bytes);
+    City: "cityhash" or "city::cityhash64", "cityhasher", "fails 47 of 250", "CityHash64 1.1",
+        |bytes| cityhasher::hash(bytes);
+    T1ha: "t1ha" or "t1ha::t1ha", "t1ha", "fails 64 of 250", "t1ha0, which is t1ha1 in a build that is not for AES",
+        |bytes| t1ha::t1ha0(bytes, 0);
+}
 
 const PASSES: &str = "passes";
 
@@ -140,55 +121,6 @@ impl Hash {
     pub(crate) fn name(self) -> &'static str {
         HASHES.iter().find(|about| about.hash == self).map_or("?", |about| about.name)
     }
-}
-
-/// Gives each function its type.
-macro_rules! functions {
-    ($($(#[$doc:meta])* $name:ident: |$bytes:ident| $hash:expr $(, |$number:ident| $of_number:expr)?;)*) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, Default)]
-        pub(crate) struct $name;
-
-        impl HashFunction for $name {
-            #[inline]
-            fn of_bytes($bytes: &[u8]) -> u64 {
-                $hash
-            }
-            $(
-                #[inline]
-                fn of_number($number: u64) -> u64 {
-                    $of_number
-                }
-            )?
-        }
-    )*};
-}
-
-functions! {
-    /// [`Hash::Rapid`].
-    Rapid: |bytes| rapidhash::v3::rapidhash_v3(bytes);
-    /// [`Hash::Komi`].
-    Komi: |bytes| komihash::komihash(bytes, 0);
-    /// [`Hash::MuseAir`].
-    MuseAir: |bytes| museair::hash(bytes, 0);
-    /// [`Hash::Ahash`].
-    Ahash: |bytes| by_hasher(AHASH.build_hasher(), bytes), |number| number_by_hasher(AHASH.build_hasher(), number);
-    /// [`Hash::Fold`].
-    Fold: |bytes| by_hasher(FOLD.build_hasher(), bytes), |number| number_by_hasher(FOLD.build_hasher(), number);
-    /// [`Hash::Sip`].
-    Sip: |bytes| siphasher::sip::SipHasher24::new().hash(bytes);
-    /// [`Hash::Std`].
-    Std: |bytes| by_hasher(DefaultHasher::new(), bytes);
-    /// [`Hash::Xxh3`].
-    Xxh3: |bytes| xxhash_rust::xxh3::xxh3_64(bytes);
-    /// [`Hash::T1ha`].
-    T1ha: |bytes| t1ha::t1ha0(bytes, 0);
-    /// [`Hash::T1ha2`].
-    T1ha2: |bytes| t1ha::t1ha2_atonce(bytes, 0);
-    /// [`Hash::City`].
-    City: |bytes| cityhasher::hash(bytes);
-    /// [`Hash::Wy`].
-    Wy: |bytes| wyhash::final3::wyhash(bytes, 0, WY_SECRET);
 }
 
 /// The seeds of aHash: digits of pi, as if they were random.

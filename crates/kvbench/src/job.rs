@@ -366,8 +366,11 @@ pub(crate) struct PressureOrders {
 }
 
 /// A scenario of `kvbench pressure`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", prefix = "pressure ")]
 pub(crate) enum Scenario {
     /// Resident memory under writes and reads, against the budget
     Memory,
@@ -400,6 +403,7 @@ pub(crate) enum Scenario {
     /// Threads get pairs while one more overwrites them without pause, as in db_bench
     #[serde(rename = "readwhilewriting")]
     #[value(name = "readwhilewriting")]
+    #[strum(serialize = "readwhilewriting")]
     ReadWhileWriting,
     /// YCSB A by several threads: half gets, half updates, by Zipf's law
     YcsbA,
@@ -418,29 +422,7 @@ pub(crate) enum Scenario {
 impl Scenario {
     /// The name in tables and records.
     pub(crate) fn kind(self) -> &'static str {
-        match self {
-            Scenario::Memory => "pressure memory",
-            Scenario::Stalls => "pressure stalls",
-            Scenario::Snapshots => "pressure snapshots",
-            Scenario::Overwrites => "pressure overwrites",
-            Scenario::Deletes => "pressure deletes",
-            Scenario::Ranges => "pressure ranges",
-            Scenario::Opening => "pressure opening",
-            Scenario::Growth => "pressure growth",
-            Scenario::Closing => "pressure closing",
-            Scenario::Headline => "pressure headline",
-            Scenario::Queue => "pressure queue",
-            Scenario::Values => "pressure values",
-            Scenario::Ingest => "pressure ingest",
-            Scenario::Transfers => "pressure transfers",
-            Scenario::ReadWhileWriting => "pressure readwhilewriting",
-            Scenario::YcsbA => "pressure ycsb-a",
-            Scenario::YcsbB => "pressure ycsb-b",
-            Scenario::YcsbC => "pressure ycsb-c",
-            Scenario::YcsbD => "pressure ycsb-d",
-            Scenario::YcsbE => "pressure ycsb-e",
-            Scenario::YcsbF => "pressure ycsb-f",
-        }
+        self.into()
     }
 
     /// The mix that it is, if it is one.
@@ -510,9 +492,21 @@ pub(crate) enum StoreValues {
 
 /// What a write survives once its call has returned.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+    strum::IntoStaticStr,
 )]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Durability {
     /// Nothing: the end of the process may lose it
     Memory,
@@ -526,11 +520,7 @@ pub(crate) enum Durability {
 impl Durability {
     /// The name in tables and records.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Durability::Memory => "memory",
-            Durability::Process => "process",
-            Durability::Power => "power",
-        }
+        self.into()
     }
 }
 

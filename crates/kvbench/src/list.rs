@@ -33,7 +33,7 @@ pub(crate) fn print(out: &mut impl Write) -> io::Result<()> {
     print_left_out(out, hashes::LEFT_OUT)?;
 
     writeln!(out, "\nAllocators, of a subject's whole process:")?;
-    for allocator in Allocator::ALL {
+    for &allocator in Allocator::ALL {
         let version = allocator.package().map_or(Some("system"), lock_file::version).unwrap_or("");
         let missing = allocator.compiled_in().err().unwrap_or_default();
         print_line(out, allocator.name(), version, &missing)?;

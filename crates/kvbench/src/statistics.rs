@@ -64,8 +64,9 @@ impl Block {
 }
 
 /// The verdict on the second side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Verdict {
     /// It takes less time.
     Faster,
@@ -80,12 +81,7 @@ pub(crate) enum Verdict {
 impl Verdict {
     /// The word in tables.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Verdict::Faster => "faster",
-            Verdict::Slower => "slower",
-            Verdict::Same => "same",
-            Verdict::Inconclusive => "inconclusive",
-        }
+        self.into()
     }
 
     /// The verdict on a figure; inconclusive if it could not be judged.

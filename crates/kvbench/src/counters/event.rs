@@ -1,11 +1,26 @@
 //! [`Event`]: what can be counted.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
-/// What can be counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
+/// What can be counted, in the order of tables.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Event {
     /// Instructions that were carried out.
     Instructions,
@@ -25,18 +40,22 @@ pub(crate) enum Event {
     DtlbMisses,
     /// The first event that is given by its code.
     #[serde(rename = "raw_1")]
+    #[strum(serialize = "raw_1")]
     #[value(skip)]
     Raw1,
     /// The second.
     #[serde(rename = "raw_2")]
+    #[strum(serialize = "raw_2")]
     #[value(skip)]
     Raw2,
     /// The third.
     #[serde(rename = "raw_3")]
+    #[strum(serialize = "raw_3")]
     #[value(skip)]
     Raw3,
     /// The fourth.
     #[serde(rename = "raw_4")]
+    #[strum(serialize = "raw_4")]
     #[value(skip)]
     Raw4,
     /// Accesses to pages that were not mapped yet; the system counts them, as all that follow.
@@ -49,25 +68,8 @@ pub(crate) enum Event {
     TaskClockNs,
 }
 
-/// All of them, in the order of tables.
-pub(crate) const EVENTS: &[Event] = &[
-    Event::Instructions,
-    Event::Cycles,
-    Event::ReferenceCycles,
-    Event::LlcReferences,
-    Event::LlcMisses,
-    Event::Branches,
-    Event::BranchMisses,
-    Event::DtlbMisses,
-    Event::Raw1,
-    Event::Raw2,
-    Event::Raw3,
-    Event::Raw4,
-    Event::PageFaults,
-    Event::ContextSwitches,
-    Event::CpuMigrations,
-    Event::TaskClockNs,
-];
+/// All of them.
+pub(crate) const EVENTS: &[Event] = Event::VARIANTS;
 
 /// The events that are given by their codes.
 pub(crate) const RAW: [Event; 4] = [Event::Raw1, Event::Raw2, Event::Raw3, Event::Raw4];
@@ -75,24 +77,7 @@ pub(crate) const RAW: [Event; 4] = [Event::Raw1, Event::Raw2, Event::Raw3, Event
 impl Event {
     /// The name, which is the end of a figure's.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Event::Instructions => "instructions",
-            Event::Cycles => "cycles",
-            Event::ReferenceCycles => "reference_cycles",
-            Event::LlcReferences => "llc_references",
-            Event::LlcMisses => "llc_misses",
-            Event::Branches => "branches",
-            Event::BranchMisses => "branch_misses",
-            Event::DtlbMisses => "dtlb_misses",
-            Event::Raw1 => "raw_1",
-            Event::Raw2 => "raw_2",
-            Event::Raw3 => "raw_3",
-            Event::Raw4 => "raw_4",
-            Event::PageFaults => "page_faults",
-            Event::ContextSwitches => "context_switches",
-            Event::CpuMigrations => "cpu_migrations",
-            Event::TaskClockNs => "task_clock_ns",
-        }
+        self.into()
     }
 
     /// Whether it is of the system's doing, and so counted by the system and not by the processor.

@@ -28,8 +28,19 @@ use crate::hashes::HashFunction;
 use std::hash::Hash;
 
 /// The kinds of pairs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    clap::ValueEnum,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum KindName {
     /// Random 8-byte keys with 8-byte values.
     U64,
@@ -40,10 +51,7 @@ pub(crate) enum KindName {
 impl KindName {
     /// The name in jobs, tables and records.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            KindName::U64 => "u64",
-            KindName::Strings => "strings",
-        }
+        self.into()
     }
 }
 

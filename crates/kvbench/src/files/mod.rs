@@ -40,8 +40,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// What a file of pairs may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    clap::ValueEnum,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum Format {
     /// kvbench's container: checksums, 64 bits (.kvb)
     Kvb,
@@ -70,19 +81,7 @@ pub(crate) enum Format {
 impl Format {
     /// The name on the command line and in records.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Format::Kvb => "kvb",
-            Format::Text => "text",
-            Format::BinText => "bin-text",
-            Format::BinText1 => "bin-text1",
-            Format::BinTextKv => "bin-text-kv",
-            Format::BinSliceKv => "bin-slice-kv",
-            Format::Csv => "csv",
-            Format::Jsonl => "jsonl",
-            Format::SosdU64 => "sosd-u64",
-            Format::SosdU32 => "sosd-u32",
-            Format::Ycsb => "ycsb",
-        }
+        self.into()
     }
 
     /// Whether it is one of the ancestor's.

@@ -67,18 +67,23 @@ pub(crate) const SESSION_OPS: usize = 1024;
 pub(crate) const BATCH_KEYS: usize = 64;
 
 /// Which pages a subject that can choose is to take its memory from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Pages {
     /// The best that are available.
     Auto,
     /// Explicit pages of 1 GiB.
     #[value(name = "1g")]
     #[serde(rename = "1g")]
+    #[strum(serialize = "1g")]
     Huge1G,
     /// Explicit pages of 2 MiB.
     #[value(name = "2m")]
     #[serde(rename = "2m")]
+    #[strum(serialize = "2m")]
     Huge2M,
     /// Transparent huge pages.
     Thp,
@@ -101,13 +106,7 @@ impl From<Pages> for forrest_machine::pages::Pages {
 impl Pages {
     /// The name on the command line and in tables.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Pages::Auto => "auto",
-            Pages::Huge1G => "1g",
-            Pages::Huge2M => "2m",
-            Pages::Thp => "thp",
-            Pages::Plain => "plain",
-        }
+        self.into()
     }
 }
 
