@@ -15,10 +15,10 @@ mod pressure;
 mod store_data;
 
 use forrest_testing::sized;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// A directory of few files, for the keys of kind `strings`: each process gets the paths of all.
@@ -639,82 +639,76 @@ fn a_block_is_repeated_if_a_step_that_is_judged_was_disturbed() {
     assert!(code == Some(0) && !out.contains("repeated"), "{code:?} {out}");
 }
 
+/// The line of a record with a figure that took five rounds, near 100 times this factor.
+fn recorded(run: &str, factor: f64) -> Value {
+    let rounds: Vec<f64> = (0..5).map(|round| factor * (100.0 + f64::from(round) / 10.0)).collect();
+    let figure = json!({ "median": rounds[2], "min": rounds[0], "max": rounds[4], "rounds": rounds });
+    json!({
+        "kvbench": 1, "record": "figures", "run": run, "subject": "x", "pages": "auto", "kind": "u64",
+        "keys": 1000, "figures": { "get_ns": figure },
+    })
+}
+
+/// A record of these lines.
+fn record_of(name: &str, lines: &[Value]) -> PathBuf {
+    let path = scratch(name);
+    std::fs::write(&path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    path
+}
+
+/// Compares two records: the exit code, and what was printed.
+fn compare_records(a: &Path, b: &Path, more: &[&str]) -> (Option<i32>, String) {
+    let output = kvbench(&[&["compare", a.to_str().unwrap(), b.to_str().unwrap()], more].concat());
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
 #[test]
 fn records_are_compared() {
-    let record = |name: &str, factor: f64| {
-        let path = scratch(name);
-        let rounds: Vec<f64> = (0..5).map(|round| factor * (100.0 + f64::from(round) / 10.0)).collect();
-        let figure =
-            serde_json::json!({ "median": rounds[2], "min": rounds[0], "max": rounds[4], "rounds": rounds });
-        let line = serde_json::json!({
-            "kvbench": 1, "record": "figures", "run": name, "subject": "x", "pages": "auto", "kind": "u64",
-            "keys": 1000, "figures": { "get_ns": figure },
-        });
-        std::fs::write(&path, format!("{line}\n")).unwrap();
-        path
-    };
-    let [base, near, far] =
-        [("base.jsonl", 1.0), ("near.jsonl", 1.05), ("far.jsonl", 1.5)].map(|(n, f)| record(n, f));
-    let compare = |a: &PathBuf, b: &PathBuf| kvbench(&["compare", a.to_str().unwrap(), b.to_str().unwrap()]);
+    let [base, near, far] = [("base.jsonl", 1.0), ("near.jsonl", 1.05), ("far.jsonl", 1.5)]
+        .map(|(name, factor)| record_of(name, &[recorded(name, factor)]));
     for (a, b, code) in [(&base, &base, 0), (&base, &near, 5), (&base, &far, 4), (&far, &base, 3)] {
-        let output = compare(a, b);
-        assert_eq!(output.status.code(), Some(code), "{}{}", text(&output.stdout), text(&output.stderr));
-        assert_fits(&text(&output.stdout));
+        let (is, out) = compare_records(a, b, &[]);
+        assert_eq!(is, Some(code), "{out}");
+        assert_fits(&out);
     }
     std::fs::write(&near, "{\"kvbench\":1,\"record\":\"goals\",\"goals\":[]}\nnonsense").unwrap();
-    let output = compare(&base, &near);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("near.jsonl:2: "), "{}", text(&output.stderr));
+    let (code, out) = compare_records(&base, &near, &[]);
+    assert!(code == Some(1) && out.contains("near.jsonl:2: "), "{out}");
 }
 
 #[test]
 fn records_of_runs_that_differ_are_not_compared() {
     // A run for each clock and factor; all else is the same.
     let record = |name: &str, runs: &[(&str, f64)]| {
-        let path = scratch(name);
-        let mut lines = String::new();
-        for (at, (clock, factor)) in runs.iter().enumerate() {
-            let rounds: Vec<f64> = (0..5).map(|round| factor * (100.0 + f64::from(round) / 10.0)).collect();
-            let figure = serde_json::json!({
-                "median": rounds[2], "min": rounds[0], "max": rounds[4], "rounds": rounds,
-            });
-            let run = serde_json::json!({
+        let run = |(at, (clock, factor)): (usize, &(&str, f64))| {
+            let run = json!({
                 "kvbench": 1, "record": "run", "run": at.to_string(), "date": "2026-11-30T00:00:00Z", "revision": null,
                 "command": ["memory", "--rounds", "5"], "options": { "clock": clock, "probes": 1000 },
                 "machine": { "cpu": null, "cpus": 2, "memory_bytes": 1024, "system": "x",
                     "huge_pages_free_bytes": 0 },
                 "versions": {},
             });
-            let figures = serde_json::json!({
-                "kvbench": 1, "record": "figures", "run": at.to_string(), "subject": "x", "pages": "auto",
-                "kind": "u64", "keys": 1000, "figures": { "get_ns": figure },
-            });
-            lines += &format!("{run}\n{figures}\n");
-        }
-        std::fs::write(&path, lines).unwrap();
-        path
-    };
-    let compare = |a: &PathBuf, b: &PathBuf, more: &[&str]| {
-        let output = kvbench(&[&["compare", a.to_str().unwrap(), b.to_str().unwrap()], more].concat());
-        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+            [run, recorded(&at.to_string(), *factor)]
+        };
+        record_of(name, &runs.iter().enumerate().flat_map(run).collect::<Vec<_>>())
     };
     let wall = record("wall.jsonl", &[("Wall", 1.0)]);
     let cpu = record("cpu.jsonl", &[("Cpu", 1.5)]);
-    let (code, out) = compare(&wall, &cpu, &[]);
+    let (code, out) = compare_records(&wall, &cpu, &[]);
     assert!(
         code == Some(1) && out.contains("option clock (Wall; Cpu)") && out.contains("--even-if"),
         "{out}"
     );
-    let (code, out) = compare(&wall, &cpu, &["--even-if-different"]);
+    let (code, out) = compare_records(&wall, &cpu, &["--even-if-different"]);
     assert!(
         code == Some(4) && joined(&out).contains("may come from that: option clock (Wall; Cpu)"),
         "{code:?} {out}"
     );
     // The runs of a record that differ are apart: pooled, these would be 1.25 times as slow as the first.
     let both = record("both.jsonl", &[("Wall", 1.0), ("Cpu", 1.5)]);
-    let (code, out) = compare(&wall, &both, &[]);
+    let (code, out) = compare_records(&wall, &both, &[]);
     assert!(code == Some(0) && out.contains("b is same") && out.contains("Not compared"), "{code:?} {out}");
-    let (code, out) = compare(&both, &both, &[]);
+    let (code, out) = compare_records(&both, &both, &[]);
     assert!(code == Some(0) && out.matches("\nx u64").count() == 2, "{code:?} {out}");
     assert!(out.contains("option clock Cpu") && out.contains("option clock Wall"), "{out}");
 }
