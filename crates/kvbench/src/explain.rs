@@ -92,6 +92,11 @@ const PARTS: &[(&str, &str)] = &[
     ("_worst", "in the slowest second"),
     ("_cpu", "CPU time of the whole process, background work included"),
     ("_plain", "without tags"),
+    (
+        "_warm_up_change",
+        "its rate at the end of the warm-up against that just before: not above 5 if it was steady",
+    ),
+    ("_warm_up", "it was done until its rate was steady, or no longer, and not timed"),
 ];
 
 /// Steps, in the order of a report.

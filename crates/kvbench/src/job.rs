@@ -336,6 +336,9 @@ pub(crate) struct Orders {
     pub(crate) life: Life,
     /// Writes of each step in which each is synced.
     pub(crate) synced: u64,
+    /// How long a step that reads is warmed up at most, in milliseconds.
+    #[serde(default)]
+    pub(crate) warm_up_millis: u64,
     /// Steps beside loading.
     pub(crate) steps: Vec<StoreStep>,
 }
@@ -361,7 +364,7 @@ pub(crate) struct PressureOrders {
     pub(crate) threads: u16,
     /// Operations of a mix that are due in a second, of all threads; without it each thread does one after the other.
     pub(crate) rate: Option<u64>,
-    /// How long a mix is done before it is timed, in milliseconds.
+    /// How long a mix is warmed up at most, in milliseconds.
     pub(crate) warm_up_millis: u64,
 }
 

@@ -223,6 +223,9 @@ pub(crate) struct Stores {
     /// Synced writes of each of the steps with 1, 2 and 8 threads
     #[arg(long, default_value = "2K", value_parser = number)]
     pub(crate) synced: u64,
+    /// How long each step that reads is warmed up at most, in seconds, until its rate is steady
+    #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=3600))]
+    pub(crate) warm_up: u64,
     /// Memory for a store: its memtables and caches together
     #[arg(long, default_value = "1G", value_parser = budget, value_name = "BYTES")]
     pub(crate) budget: u64,
@@ -280,8 +283,8 @@ pub(crate) struct Pressure {
     /// Do the operations of a mix at this fixed rate, of all threads, and time each from when it was due
     #[arg(long, value_name = "OPS_PER_S", value_parser = number)]
     pub(crate) rate: Option<u64>,
-    /// How long a mix is done before it is timed, in seconds
-    #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=3600))]
+    /// How long a mix is warmed up at most, in seconds, until its rate is steady
+    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=3600))]
     pub(crate) warm_up: u64,
     /// Keys and values of the scenario overwrites
     #[arg(long, default_value = "2G", value_parser = bytes, value_name = "BYTES")]

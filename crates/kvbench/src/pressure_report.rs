@@ -193,6 +193,8 @@ fn lines(scenario: Scenario, sizes: &Sizes) -> Vec<Line> {
                 false => vec![("operations", "mix_ops_per_s", KILO, vec![])],
             };
             lines.push(NOT_BEGUN);
+            lines.push(("warm-up, s", "mix_warm_up_s", ONE, vec![]));
+            lines.push(("  last change of the rate, %", "mix_warm_up_change_percent", ONE, vec![]));
             let [reads, writes, scans, modifies] = scenario.mix().map_or([false; 4], |mix| mix.sorts());
             let sorts = [reads, writes || scenario.has_a_writer(), scans, modifies];
             lines.extend(

@@ -105,6 +105,7 @@ pub(crate) fn run(options: &Stores) -> io::Result<bool> {
     let directory = Workplace::with_group(options.directory.as_deref(), group)?;
     let kept = json!({
         "seed": options.seed, "rounds": options.rounds, "probes": options.probes, "synced": options.synced,
+        "warm_up": options.warm_up,
         "budget_bytes": options.budget, "memory_bytes": options.memory, "steps": steps,
         "key_bytes": data.is_none().then_some(pairs::KEY_BYTES), "value_bytes": pairs::VALUE_BYTES,
         "durability": options.durability, "compression": options.compression, "values": options.values,
@@ -312,6 +313,7 @@ impl Measuring<'_> {
             values: options.values,
             life,
             synced: options.synced,
+            warm_up_millis: 1000 * options.warm_up,
             steps: self.steps.clone(),
         };
         let job = Job {

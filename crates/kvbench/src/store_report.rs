@@ -219,6 +219,18 @@ pub(crate) fn print(
         });
     }
     table.print(out)?;
+    let mut table = Table::new("warm-up of steps that read, s/last change of the rate, %", rows);
+    for (title, name) in STEPS {
+        table.line(title, |row| {
+            let took = row.median(&format!("{name}_warm_up_s"))?;
+            let change = row.median(&format!("{name}_warm_up_change_percent"));
+            Some(format!(
+                "{took:.2}/{}",
+                change.map_or_else(|| "-".to_owned(), |change| format!("{change:.1}"))
+            ))
+        });
+    }
+    table.print(out)?;
     let mut table = Table::new("bytes for a byte stored, and memory at its peak", rows);
     for (title, name) in [
         ("written, load", "load_written_per_byte"),

@@ -5,6 +5,7 @@
 //! | steps.rs | the steps of an arm, and the checks of their results |
 //! | pressure.rs, pressure/ | the scenarios of `kvbench pressure` |
 //! | lap.rs | measuring a series of operations; waiting until a store is at rest |
+//! | steady.rs | warming a store up until its rate is steady |
 //! | store.rs | the trait |
 //! | pairs.rs | the pairs, and random keys |
 //! | file_keys.rs | the keys of a file |
@@ -29,12 +30,15 @@ mod redb;
 mod rocksdb;
 #[cfg(feature = "stores")]
 mod sqlite;
+mod steady;
 mod steps;
 #[cfg(test)]
 mod steps_tests;
 mod store;
 #[cfg(all(test, feature = "stores", target_os = "linux"))]
 mod sync_tests;
+#[cfg(test)]
+mod testing;
 
 pub(crate) use store::{Answer, Fault, MEMTABLES};
 use store::{Pressed, Store};

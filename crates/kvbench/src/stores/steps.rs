@@ -7,6 +7,7 @@
 use super::file_keys::FileKeys;
 use super::lap::{Lap, Running, grown};
 use super::pairs::{Keys, Pairs, Value, fold};
+use super::steady::{self, Warmed};
 use super::store::{Answer, Fault, Reader, Settings, Store, Way};
 use crate::data::{Choice, Distribution, fold_bytes};
 use crate::job::{Durability, Figures, Job, Life, Orders, Outcome, Report, StoreStep as Step};
@@ -29,6 +30,8 @@ const BATCH_PAIRS: usize = 100;
 const LONG_SHARE: u64 = 10;
 /// Threads that write synced changes.
 const SYNCED_THREADS: [u64; 3] = [1, 2, 8];
+/// What a step is to the choice of its pairs, and its warm-up, which so reads others.
+const WARM: u64 = 1 << 8;
 
 /// An arm at work.
 struct Arm<'a, S, K> {
@@ -97,6 +100,45 @@ impl Shown {
     fn see(&mut self, key: &[u8], value: &[u8]) {
         self.sum = self.sum.wrapping_mul(31).wrapping_add(fold(key, value));
         self.pairs += 1;
+    }
+}
+
+/// A step of read operations.
+struct Read {
+    lap: Lap,
+    shown: Shown,
+    warmed: Warmed,
+}
+
+/// Read operations of one thread, whose reader is renewed at intervals.
+struct Session<'s, S: Store> {
+    store: &'s S,
+    reader: Option<S::Reader<'s>>,
+    /// Operations until it is renewed.
+    left: u64,
+}
+
+impl<'s, S: Store> Session<'s, S> {
+    fn new(store: &'s S) -> Answer<Self> {
+        Ok(Session { store, reader: Some(store.reader()?), left: SESSION_OPS })
+    }
+
+    /// Does an operation, whose result must be right.
+    fn ask(&mut self, ask: impl FnOnce(&mut S::Reader<'s>) -> Answer<bool>) -> Answer<()> {
+        if self.left == 0 {
+            // Some allow a thread one reader at a time.
+            drop(self.reader.take());
+            self.left = SESSION_OPS;
+        }
+        self.left -= 1;
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            none => none.insert(self.store.reader()?),
+        };
+        match ask(reader)? {
+            true => Ok(()),
+            false => wrong("a read showed what is not there, or did not what is"),
+        }
     }
 }
 
@@ -271,105 +313,116 @@ impl<S: Store, K: Keys> Arm<'_, S, K> {
         Ok(())
     }
 
-    /// Runs read operations, and renews the reader at intervals. Each operation returns whether its result was right.
+    /// A step of `ops` read operations, of pairs that `step` chooses. Before it, the same is done with others until its
+    /// rate is steady. `make` prepares an operation, and `ask` does it: true if its result was right.
     fn read<O>(
         &self,
+        step: u64,
         ops: u64,
-        make: impl FnMut(u64) -> O,
-        mut ask: impl FnMut(&mut S::Reader<'_>, &O) -> Answer<bool>,
-    ) -> Answer<Lap> {
+        make: impl Fn(&Choice, u64) -> O,
+        mut ask: impl FnMut(&mut S::Reader<'_>, &O, &mut Shown) -> Answer<bool>,
+    ) -> Answer<Read> {
+        let (bound, start) = (Duration::from_millis(self.orders.warm_up_millis), Instant::now());
+        let (choice, mut at) = (self.choice(Distribution::Uniform, step + WARM), ops);
+        let window = ops.div_ceil(steady::WINDOWS.into());
+        let warmed = steady::warm_up(
+            bound,
+            || start.elapsed(),
+            || {
+                let (mut session, mut shown, first) = (Session::new(&self.store)?, Shown::default(), at);
+                while at < first + window && start.elapsed() < bound {
+                    session.ask(|reader| ask(reader, &make(&choice, at), &mut shown))?;
+                    at += 1;
+                }
+                Ok(at - first)
+            },
+        )?;
         let mut running = Running::start(&self.orders.directory)?;
-        let blocks = self.store.block_reads();
-        let (mut reader, mut left, mut right) = (Some(self.store.reader()?), SESSION_OPS, true);
-        running.each(ops, make, |op| {
-            if left == 0 {
-                // Some allow a thread one reader at a time.
-                drop(reader.take());
-                left = SESSION_OPS;
-            }
-            left -= 1;
-            let reader = match &mut reader {
-                Some(reader) => reader,
-                none => none.insert(self.store.reader()?),
-            };
-            right &= ask(reader, op)?;
-            Ok(())
-        })?;
-        if !right {
-            return wrong("a read showed what is not there, or did not what is");
-        }
+        let (blocks, choice) = (self.store.block_reads(), self.choice(Distribution::Uniform, step));
+        let (mut session, mut shown) = (Session::new(&self.store)?, Shown::default());
+        let make = |at| make(&choice, at);
+        running.each(ops, make, |op| session.ask(|reader| ask(reader, op, &mut shown)))?;
         let mut lap = running.stop();
         lap.block_reads = grown((self.store.block_reads(), blocks));
-        Ok(lap)
+        Ok(Read { lap, shown, warmed })
+    }
+
+    /// Notes a step of read operations that each count as `parts`. Returns the sum of what it showed.
+    fn note_read(&mut self, name: &str, parts: u64, read: Read) -> u64 {
+        read.lap.note_read(name, parts, &mut self.figures);
+        if self.orders.warm_up_millis > 0 {
+            read.warmed.note(name, &mut self.figures);
+        }
+        read.shown.sum
     }
 
     fn get(&mut self) -> Answer<()> {
-        let choice = self.choice(Distribution::Uniform, 1);
-        let make = |at| {
+        let make = |choice: &Choice, at| {
             let number = choice.pick(at);
             (self.pairs.key(number), fold_bytes(&self.pairs.value(number)))
         };
-        let lap = self.read(self.probes(), make, |reader, (key, expected)| {
+        let read = self.read(1, self.probes(), make, |reader, (key, expected), _| {
             let mut found = 0;
             Ok(reader.get(key.as_ref(), |value| found = fold_bytes(value))? && found == *expected)
         })?;
-        lap.note_read("get", 1, &mut self.figures);
+        self.note_read("get", 1, read);
         Ok(())
     }
 
     fn miss(&mut self) -> Answer<()> {
-        let make = |at| self.pairs.absent(at);
-        let lap = self.read(self.probes(), make, |reader, key| Ok(!reader.get(key.as_ref(), |_| ())?))?;
-        lap.note_read("miss", 1, &mut self.figures);
+        let make = |_: &Choice, at| self.pairs.absent(at);
+        let read =
+            self.read(0, self.probes(), make, |reader, key, _| Ok(!reader.get(key.as_ref(), |_| ())?))?;
+        self.note_read("miss", 1, read);
         Ok(())
     }
 
     fn many(&mut self) -> Answer<()> {
-        let choice = self.choice(Distribution::Uniform, 8);
-        let make = |at| {
+        let make = |choice: &Choice, at| {
             let number = |slot| choice.pick(at * MANY_KEYS as u64 + slot as u64);
             let sum = |sum: u64, slot| {
                 sum.wrapping_mul(31).wrapping_add(fold_bytes(&self.pairs.value(number(slot))))
             };
             (array::from_fn(|slot| self.pairs.key(number(slot))), (0..MANY_KEYS).fold(0, sum))
         };
-        let lap =
-            self.read(self.long_probes(), make, |reader, (keys, expected): &([K::Key; MANY_KEYS], u64)| {
+        let read = self.read(
+            8,
+            self.long_probes(),
+            make,
+            |reader, (keys, expected): &([K::Key; MANY_KEYS], u64), _| {
                 let (mut sum, mut found) = (0u64, 0);
                 reader.many(keys, |value| {
                     sum = sum.wrapping_mul(31).wrapping_add(fold_bytes(value));
                     found += 1;
                 })?;
                 Ok((sum, found) == (*expected, MANY_KEYS))
-            })?;
-        lap.note_read("multi_get_64", MANY_KEYS as u64, &mut self.figures);
+            },
+        )?;
+        self.note_read("multi_get_64", MANY_KEYS as u64, read);
         Ok(())
     }
 
     fn seek(&mut self) -> Answer<()> {
-        let choice = self.choice(Distribution::Uniform, 2);
-        let make = |at| {
+        let make = |choice: &Choice, at| {
             let number = choice.pick(at);
             let key = self.pairs.key(number);
             (self.pairs.keys.before(&key), fold(key.as_ref(), &self.pairs.value(number)))
         };
-        let lap = self.read(self.probes(), make, |reader, (key, expected)| {
+        let read = self.read(2, self.probes(), make, |reader, (key, expected), _| {
             let mut found = None;
             reader.seek(key.as_ref(), |key, value| found = Some(fold(key, value)))?;
             Ok(found == Some(*expected))
         })?;
-        lap.note_read("seek", 1, &mut self.figures);
+        self.note_read("seek", 1, read);
         Ok(())
     }
 
     fn scan(&mut self) -> Answer<()> {
-        let choice = self.choice(Distribution::Uniform, 3);
-        let mut shown = Shown::default();
-        let make = |at| self.pairs.key(choice.pick(at));
-        let lap =
-            self.read(self.long_probes(), make, |reader, key| scan_from(reader, key.as_ref(), &mut shown))?;
-        lap.note_read("scan", 1, &mut self.figures);
-        self.figures.sums.insert("scan".to_owned(), shown.sum);
+        let make = |choice: &Choice, at| self.pairs.key(choice.pick(at));
+        let read = self
+            .read(3, self.long_probes(), make, |reader, key, shown| scan_from(reader, key.as_ref(), shown))?;
+        let sum = self.note_read("scan", 1, read);
+        self.figures.sums.insert("scan".to_owned(), sum);
         Ok(())
     }
 

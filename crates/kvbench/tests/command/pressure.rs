@@ -77,6 +77,7 @@ fn mixes_are_done_by_several_threads_and_checked() {
         };
         assert!(rates.iter().all(|name| figure(mix, name).is_some_and(|rate| rate > 0.0)), "{mix}: {out}");
         assert_eq!(figure(mix, "mix_not_begun_ops"), None, "{mix}");
+        assert!(figure(mix, "mix_warm_up_s").is_some_and(|seconds| seconds > 0.0), "{mix}: {out}");
     }
     for (mix, is, is_not) in [
         ("readwhilewriting", "write", "scan"),

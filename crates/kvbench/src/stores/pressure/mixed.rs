@@ -1,5 +1,5 @@
 //! The mixes of `kvbench pressure`: threads do operations of several sorts on a store that was loaded, as fast as they
-//! can or at a fixed rate.
+//! can or at a fixed rate. They are timed from when the store is warm ([`steady`]).
 //!
 //! At a rate, an operation is timed from when it was due. One that was due and could not begin before the end, because
 //! others took too long, is timed up to the end (Tene: "How not to measure latency", 2013). It counts among the times
@@ -7,13 +7,15 @@
 
 use super::super::lap;
 use super::super::pairs::{Key, Pairs, VALUE_BYTES};
+use super::super::steady::{self, Warmed};
 use super::super::store::{Answer, Reader, Store};
 use super::Arm;
 use crate::data::{Choice, Random, mix};
-use crate::job::PressureOrders;
+use crate::job::{Figures, PressureOrders};
 use crate::latency;
 use crate::workload::{Mix, Op};
 use hdrhistogram::Histogram;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
@@ -22,6 +24,8 @@ use std::time::{Duration, Instant};
 const LONGEST_WAIT: f64 = 1e6;
 /// A thread that waits for an operation to be due spins at the end, since sleeping is not that exact.
 const SPIN: Duration = Duration::from_micros(100);
+/// A thread that waits looks this often whether the mix has ended.
+const LOOK: Duration = Duration::from_millis(100);
 /// Of operations that did not begin, a thread notes at most about this many times, each for several that follow one
 /// another.
 const NOT_BEGUN_TIMES: u64 = 1 << 20;
@@ -38,8 +42,7 @@ impl Arm<'_> {
 
     fn mixed_on<S: Store>(&mut self, store: &S, mix: &Mix) -> Answer<()> {
         let PressureOrders { threads, rate, warm_up_millis, scenario, .. } = *self.orders;
-        let (start, keys) = (Instant::now(), self.keys());
-        let timed = start + Duration::from_millis(warm_up_millis);
+        let (keys, bound) = (self.keys(), Duration::from_millis(warm_up_millis));
         let mixed = Mixed {
             store,
             pairs: &self.pairs,
@@ -47,12 +50,11 @@ impl Arm<'_> {
             choice: Choice::new(mix.distribution, keys, self.job.seed),
             loaded: keys,
             next: AtomicU64::new(keys),
-            start,
-            timed,
-            end: timed + self.time(),
+            timing: Timing::new(self.time(), bound.is_zero()),
         };
-        let (mut done, writer) = mixed.all(threads.into(), rate, scenario.has_a_writer())?;
-        let elapsed = timed.elapsed().as_secs_f64();
+        let (mut done, writer) =
+            mixed.all(threads.into(), rate, scenario.has_a_writer(), bound, &mut self.figures)?;
+        let elapsed = mixed.timing.timed().elapsed().as_secs_f64();
         let end = mixed.next.into_inner();
         let throughput = done.ops() as f64 / elapsed;
         if rate.is_some() {
@@ -113,26 +115,82 @@ struct Mixed<'a, S> {
     loaded: u64,
     /// The number of the next new pair.
     next: AtomicU64,
-    start: Instant,
-    /// From then on operations are timed.
-    timed: Instant,
-    end: Instant,
+    timing: Timing,
 }
 
-/// Returns at that time, or at once after it.
-fn wait_until(due: Instant) {
-    while let Some(early) = due.checked_duration_since(Instant::now()).filter(|early| !early.is_zero()) {
-        if early > SPIN { thread::sleep(early - SPIN) } else { std::hint::spin_loop() }
+/// When a mix begins and ends. Operations are timed from when the store is warm, which its threads learn when it is.
+struct Timing {
+    start: Instant,
+    timed: OnceLock<Instant>,
+    time: Duration,
+}
+
+impl Timing {
+    fn new(time: Duration, is_warm: bool) -> Timing {
+        let start = Instant::now();
+        Timing { start, timed: if is_warm { start.into() } else { OnceLock::new() }, time }
+    }
+
+    /// From when on operations are timed; it begins now if it has not.
+    fn timed(&self) -> Instant {
+        *self.timed.get_or_init(Instant::now)
+    }
+
+    fn is_timed(&self, from: Instant) -> bool {
+        self.timed.get().is_some_and(|timed| from >= *timed)
+    }
+
+    /// The end, if it is known.
+    fn end(&self) -> Option<Instant> {
+        self.timed.get().map(|timed| *timed + self.time)
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        self.end().is_some_and(|end| now >= end)
+    }
+
+    /// Returns at that time, or at once after it, or after the end.
+    fn wait_until(&self, due: Instant) {
+        loop {
+            let now = Instant::now();
+            match due.checked_duration_since(now) {
+                Some(early) if !early.is_zero() && !self.is_over(now) => match early.checked_sub(SPIN) {
+                    Some(early) => thread::sleep(early.min(LOOK)),
+                    None => std::hint::spin_loop(),
+                },
+                _ => return,
+            }
+        }
     }
 }
 
+/// How many operations a thread has done, on a line of the cache of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Progress(AtomicU64);
+
 impl<S: Store> Mixed<'_, S> {
-    /// What `threads` threads do until the end, and what one more does that writes, if there is one.
-    fn all(&self, threads: u64, rate: Option<u64>, has_a_writer: bool) -> Answer<(Done, Option<Done>)> {
+    /// What `threads` threads do from when the store is warm, after `bound` at the latest, until the end; and what one
+    /// more does that writes, if there is one.
+    fn all(
+        &self,
+        threads: u64,
+        rate: Option<u64>,
+        has_a_writer: bool,
+        bound: Duration,
+        figures: &mut Figures,
+    ) -> Answer<(Done, Option<Done>)> {
+        let progress: Vec<_> = (0..threads).map(|_| Progress::default()).collect();
         thread::scope(|scope| {
-            let workers: Vec<_> =
-                (0..threads).map(|thread| scope.spawn(move || self.work(thread, threads, rate))).collect();
+            let work = |(thread, progress)| scope.spawn(move || self.work(thread, threads, rate, progress));
+            let workers: Vec<_> = (0..).zip(&progress).map(work).collect();
             let writer = has_a_writer.then(|| scope.spawn(|| self.overwrite()));
+            let warmed = (!bound.is_zero()).then(|| self.warm_up(&progress, bound)).transpose();
+            // In any case, so that the threads end.
+            self.timing.timed();
+            if let Some(warmed) = warmed? {
+                warmed.note("mix", figures);
+            }
             let joined = |worker: ScopedJoinHandle<'_, Answer<Done>>| -> Answer<Done> {
                 worker.join().map_err(|_| "a thread of the mix panicked")?
             };
@@ -144,39 +202,59 @@ impl<S: Store> Mixed<'_, S> {
         })
     }
 
+    /// Looks at what the threads have done until their rate is steady.
+    fn warm_up(&self, progress: &[Progress], bound: Duration) -> Answer<Warmed> {
+        let done = || progress.iter().map(|thread| thread.0.load(Relaxed)).sum::<u64>();
+        let mut before = 0;
+        let window = || {
+            thread::sleep(bound / steady::WINDOWS);
+            let now = done();
+            Ok(now - std::mem::replace(&mut before, now))
+        };
+        steady::warm_up(bound, || self.timing.start.elapsed(), window)
+    }
+
     /// Does the operations of one of `threads` threads until the end, at its part of the rate if there is one.
-    fn work(&self, thread: u64, threads: u64, rate: Option<u64>) -> Answer<Done> {
+    fn work(&self, thread: u64, threads: u64, rate: Option<u64>, progress: &Progress) -> Answer<Done> {
         let (mut done, mut random) = (Done::new(), Random::new(mix(thread ^ 3)));
         let due = |at: u64, rate: u64| {
             let after = (at * threads + thread) as f64 / rate as f64;
-            self.end.min(self.start + Duration::from_secs_f64(after.min(LONGEST_WAIT)))
+            self.timing.start + Duration::from_secs_f64(after.min(LONGEST_WAIT))
         };
         for at in 0u64.. {
             let from = match rate {
                 None => Instant::now(),
                 Some(rate) => {
                     let due = due(at, rate);
-                    wait_until(due);
+                    self.timing.wait_until(due);
                     due
                 }
             };
-            if from.max(Instant::now()) >= self.end {
+            if let Some(end) = self.timing.end().filter(|end| from.max(Instant::now()) >= *end) {
                 if let Some(rate) = rate {
-                    self.note_not_begun(&mut done, &mut random, at, |at| due(at, rate));
+                    self.note_not_begun(&mut done, &mut random, end, at, |at| due(at, rate));
                 }
                 break;
             }
             let (op, is_new) = self.mix.op(random.below(100), &mut random);
             self.run(op, is_new, &mut random)?;
             self.note(&mut done, op, from);
+            progress.0.store(at + 1, Relaxed);
         }
         Ok(done)
     }
 
-    /// Notes the operations from number `first` on that were due and did not begin.
-    fn note_not_begun(&self, done: &mut Done, random: &mut Random, first: u64, due: impl Fn(u64) -> Instant) {
+    /// Notes the operations from number `first` on that were due before the end and did not begin.
+    fn note_not_begun(
+        &self,
+        done: &mut Done,
+        random: &mut Random,
+        end: Instant,
+        first: u64,
+        due: impl Fn(u64) -> Instant,
+    ) {
         // Of ascending times those before the end, which are as many as a search by halves says.
-        let is_due = |at: u64| due(at) < self.end;
+        let is_due = |at: u64| due(at) < end;
         let (mut least, mut most) = (first, first + 1);
         while is_due(most) {
             least = most;
@@ -190,8 +268,8 @@ impl<S: Store> Mixed<'_, S> {
         for at in (first..least).step_by(group as usize) {
             let (op, _) = self.mix.op(random.below(100), random);
             let (due, many) = (due(at), group.min(least - at));
-            if due >= self.timed {
-                let waited = (self.end - due).as_nanos() as u64;
+            if self.timing.is_timed(due) {
+                let waited = (end - due).as_nanos() as u64;
                 done.times[op.sort()].saturating_record_n(waited, many);
                 done.not_begun += many;
             }
@@ -201,16 +279,18 @@ impl<S: Store> Mixed<'_, S> {
     /// Overwrites pairs without pause until the end.
     fn overwrite(&self) -> Answer<Done> {
         let (mut done, mut random) = (Done::new(), Random::new(mix(5)));
-        while Instant::now() < self.end {
+        loop {
             let from = Instant::now();
+            if self.timing.is_over(from) {
+                return Ok(done);
+            }
             self.run(Op::Put, false, &mut random)?;
             self.note(&mut done, Op::Put, from);
         }
-        Ok(done)
     }
 
     fn note(&self, done: &mut Done, op: Op, from: Instant) {
-        if from >= self.timed {
+        if self.timing.is_timed(from) {
             done.times[op.sort()].saturating_record(from.elapsed().as_nanos() as u64);
         }
     }
@@ -260,79 +340,23 @@ impl<S: Store> Mixed<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::store::{Settings, Way};
+    use super::super::super::testing::{HONEST, Map};
     use super::*;
-    use crate::job::{Durability, Figures, Job, Part, Scenario, Task};
-    use std::collections::BTreeMap;
+    use crate::job::{Job, Part, Scenario, Task};
     use std::path::PathBuf;
-    use std::sync::{PoisonError, RwLock};
 
     const KEYS: u64 = 100;
 
-    /// An ordered map that does something before each get.
-    struct Map<F> {
-        pairs: RwLock<BTreeMap<Vec<u8>, Vec<u8>>>,
-        before_get: F,
-    }
-
-    impl<F: Fn() + Sync> Store for Map<F> {
-        const OFFERS: &'static [Durability] = &[Durability::Memory];
-        type Reader<'s>
-            = &'s Self
-        where
-            F: 's;
-
-        fn open(_: &Settings<'_>) -> Answer<Self> {
-            Err("it is made by the test".into())
-        }
-
-        fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
-            let mut pairs = self.pairs.write().unwrap_or_else(PoisonError::into_inner);
-            pairs.insert(key.to_vec(), value.to_vec());
-            Ok(())
-        }
-
-        fn put_batch<'p>(&self, mut pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()> {
-            pairs.try_for_each(|(key, value)| self.put(key, value))
-        }
-
-        fn put_synced(&self, key: &[u8], value: &[u8]) -> Answer<()> {
-            self.put(key, value)
-        }
-
-        fn reader(&self) -> Answer<&Self> {
-            Ok(self)
-        }
-
-        fn scan_all(&self, _: Way, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
-            let pairs = self.pairs.read().unwrap_or_else(PoisonError::into_inner);
-            pairs.iter().for_each(|(key, value)| see(key, value));
-            Ok(())
-        }
-
-        fn compact(&mut self) -> Answer<bool> {
-            Ok(false)
-        }
-    }
-
-    impl<F: Fn() + Sync> Reader for &Map<F> {
-        fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Answer<bool> {
-            (self.before_get)();
-            let pairs = self.pairs.read().unwrap_or_else(PoisonError::into_inner);
-            Ok(pairs.get(key).map(|value| see(value)).is_some())
-        }
-
-        fn seek(&mut self, _: &[u8], _: impl FnOnce(&[u8], &[u8])) -> Answer<()> {
-            Err("no mix seeks".into())
-        }
-
-        fn scan(&mut self, _: &[u8], _: usize, _: impl FnMut(&[u8], &[u8])) -> Answer<()> {
-            Err("this mix does not scan".into())
-        }
+    fn sleep_until(due: Instant) {
+        Timing::new(Duration::ZERO, false).wait_until(due);
     }
 
     /// The figures of readwhilewriting for `millis` on a map that does this before each get.
-    fn read_while_writing(millis: u64, rate: Option<u64>, before_get: impl Fn() + Sync) -> Figures {
+    fn read_while_writing(
+        millis: u64,
+        rate: Option<u64>,
+        before_get: impl Fn() + Send + Sync + 'static,
+    ) -> Figures {
         let orders = PressureOrders {
             directory: PathBuf::new(),
             scenario: Scenario::ReadWhileWriting,
@@ -354,7 +378,7 @@ mod tests {
             figures: Figures::default(),
             report: &mut report,
         };
-        let store = Map { pairs: RwLock::default(), before_get };
+        let store = Map::<HONEST>::new(before_get);
         arm.load(&store, 0..KEYS).unwrap();
         arm.mixed_on(&store, &orders.scenario.mix().unwrap()).unwrap();
         arm.figures
@@ -362,7 +386,8 @@ mod tests {
 
     #[test]
     fn the_writer_beside_the_readers_is_no_throughput() {
-        let figures = read_while_writing(100, None, || wait_until(Instant::now() + Duration::from_millis(1)));
+        let figures =
+            read_while_writing(100, None, || sleep_until(Instant::now() + Duration::from_millis(1)));
         let figure = |name: &str| figures.values[name];
         // Two threads, and no get takes less than a millisecond.
         assert!(figure("mix_read_ops_per_s") <= 2000.0, "{figures:?}");
@@ -374,17 +399,30 @@ mod tests {
     }
 
     #[test]
+    fn what_begins_before_the_store_is_warm_is_not_timed() {
+        let timing = Timing::new(Duration::from_secs(1), false);
+        let before = Instant::now();
+        assert!(!timing.is_timed(before) && !timing.is_over(before + Duration::from_secs(9)));
+        let timed = timing.timed();
+        assert!(timed >= before && timing.timed() == timed && timing.is_timed(timed));
+        assert!(!timing.is_timed(timing.start) || timing.start == timed);
+        assert_eq!(timing.end(), Some(timed + Duration::from_secs(1)));
+        let warm = Timing::new(Duration::ZERO, true);
+        assert!(warm.is_timed(warm.start) && warm.is_over(warm.start));
+    }
+
+    #[test]
     fn what_was_due_and_did_not_begin_has_waited() {
         const RATE: u64 = 1000;
         let (time, start) = (Duration::from_millis(300), Instant::now());
         // For the last third, and longer.
         let (blocks, again) = (start + time * 2 / 3, start + time * 2);
-        let block = || {
+        let block = move || {
             if Instant::now() >= blocks {
-                wait_until(again);
+                sleep_until(again);
             }
         };
-        let store = Map { pairs: RwLock::default(), before_get: block };
+        let store = Map::<HONEST>::new(block);
         let pairs = Pairs::new(0);
         for number in 0..KEYS {
             let (key, value) = pairs.pair(number);
@@ -398,11 +436,9 @@ mod tests {
             choice: Choice::new(mix.distribution, KEYS, 0),
             loaded: KEYS,
             next: AtomicU64::new(KEYS),
-            start,
-            timed: start,
-            end: start + time,
+            timing: Timing { start, timed: start.into(), time },
         };
-        let (done, _) = mixed.all(2, Some(RATE), false).unwrap();
+        let (done, _) = mixed.all(2, Some(RATE), false, Duration::ZERO, &mut Figures::default()).unwrap();
         let reads = &done.times[Op::Get.sort()];
         assert_eq!(reads.len(), RATE * time.as_millis() as u64 / 1000);
         // Each thread did one operation of the last third, and no more.
@@ -415,7 +451,7 @@ mod tests {
     fn many_that_did_not_begin_are_noted_together() {
         const RATE: u64 = 1_000_000_000;
         let figures =
-            read_while_writing(20, Some(RATE), || wait_until(Instant::now() + Duration::from_millis(25)));
+            read_while_writing(20, Some(RATE), || sleep_until(Instant::now() + Duration::from_millis(25)));
         let figure = |name: &str| figures.values[name];
         let all = RATE as f64 * 0.02;
         assert!((all - 2.0..=all).contains(&figure("mix_not_begun_ops")), "{figures:?}");
