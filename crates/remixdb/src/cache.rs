@@ -58,6 +58,8 @@ const REMEMBERED_SHARE: usize = 8;
 const AGED_EVERY: u32 = 8;
 /// Number of pages that a closing file frees before it lets other threads take the lock.
 const FORGOTTEN_MAX: usize = 512;
+/// Number of pages of a file that show how many of them are kept.
+const SAMPLE: usize = 32;
 /// After memory was refused for a frame, the cache grows again after this time.
 const GROW_AGAIN: Duration = Duration::from_secs(5);
 
@@ -271,6 +273,11 @@ impl Clock {
         let gone = self.seats[frame as usize].take()?;
         self.count_out(&gone);
         Some(gone)
+    }
+
+    /// Whether there are frames for some more pages without evicting others, as far as the system has memory for them.
+    fn has_room(&self, pages: usize) -> bool {
+        self.kept + pages <= self.seats_max
     }
 
     /// Whether no page is in a frame.
@@ -638,6 +645,20 @@ impl Pages {
         Ok(PageRef(self.cache.keep(frames, self.slots(), page, claimed)))
     }
 
+    /// Whether most pages are kept, as far as a sample of them shows.
+    pub(crate) fn are_kept(&self) -> bool {
+        let Some(slots) = self.slots.get() else { return false };
+        let sample = slots.iter().step_by(slots.len().div_ceil(SAMPLE).max(1));
+        let (seen, kept) =
+            sample.fold((0, 0), |(seen, kept), slot| (seen + 1, kept + usize::from(slot.frame().is_some())));
+        kept * 8 >= seen * 7
+    }
+
+    /// Whether the cache can keep some more pages without evicting others.
+    pub(crate) fn has_room(&self, pages: usize) -> bool {
+        self.cache.frames.is_some() && lock(&self.cache.clock).has_room(pages)
+    }
+
     /// Keeps a page that was read together with another one, if there is a frame for it. The caller has verified it.
     pub(crate) fn offer(&self, page: u32, payload: &[u8]) {
         assert!(page < self.count, "page {page} of {}", self.count);
@@ -664,11 +685,19 @@ impl Pages {
     }
 }
 
-/// Visits each of the file's slots once, and takes the lock for those that name a frame, some at a time.
+/// No thread sets a slot any more.
 impl Drop for Pages {
     fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Pages {
+    /// Frees the kept pages. Visits each of the file's slots once, and takes the lock for those that name a frame, some
+    /// at a time.
+    pub(crate) fn leave(&self) {
         let Some(slots) = self.slots.get() else { return };
-        // No thread sets a slot any more, and some are cleared meanwhile.
+        // Some are cleared meanwhile.
         let named: Vec<&Slot> = slots.iter().filter(|slot| slot.frame().is_some()).collect();
         for some in named.chunks(FORGOTTEN_MAX) {
             // Dropped after the lock is released.

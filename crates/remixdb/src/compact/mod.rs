@@ -712,6 +712,9 @@ impl Core {
         let committed = checked.and_then(|()| manifest.commit(edits));
         committed.map_err(|error| self.log().stop(error))?;
         self.note_kept(manifest.state(), flushed.is_some());
+        // A caller that holds the order lock does not wait for what can be read later.
+        let cached =
+            if held.is_some() { Vec::new() } else { replaced.iter().filter(|one| one.is_cached()).collect() };
         match held {
             Some(order) => drop(self.install(order, flushed, replaced, logs)),
             None => {
@@ -722,6 +725,7 @@ impl Core {
             }
         }
         self.parked.drop_old();
+        cached.into_iter().for_each(Replaced::stay_cached);
         // DURABILITY: the manifest that no longer needs them is synced.
         self.log().close_before(floor);
         self.done();

@@ -59,6 +59,28 @@ pub(super) struct Replaced {
     pub(super) new: Vec<Arc<Partition>>,
 }
 
+impl Replaced {
+    /// Whether the cache has what the old tables have.
+    pub(super) fn is_cached(&self) -> bool {
+        self.old.as_ref().is_some_and(|old| old.is_cached())
+    }
+
+    /// Reads the new tables into the cache, in place of those that no reader finds any more: otherwise each of their
+    /// pages makes a reader wait.
+    pub(super) fn stay_cached(&self) {
+        let old = self.old.as_ref().map_or(&[][..], |old| old.tables());
+        let has =
+            |tables: &[Arc<Table>], table: &Arc<Table>| tables.iter().any(|other| Arc::ptr_eq(other, table));
+        for table in old.iter().filter(|table| !self.new.iter().any(|new| has(new.tables(), table))) {
+            table.leave_cache();
+        }
+        for table in self.new.iter().flat_map(|new| new.tables()).filter(|table| !has(old, table)) {
+            // Those who read it find out what is wrong.
+            let _ = table.fill_cache();
+        }
+    }
+}
+
 /// Distributes the pairs of a memtable to the partitions of keyspaces.
 pub(super) fn spaces(
     store: &Core,

@@ -209,6 +209,33 @@ fn tables_that_are_read_from_the_device_again_and_again_are_merged() {
     }
 }
 
+/// Otherwise a reader waits for each page of a new table. A load fills no cache, and no other page leaves it.
+#[test]
+fn what_comes_in_place_of_cached_tables_is_cached() {
+    for (cache_bytes, is_read, is_cached) in
+        [(4 << 20, true, true), (4 << 20, false, false), (160 << 10, true, false)]
+    {
+        let mut world = World::of(Options { cache_bytes, ..large() });
+        let walk_misses = |world: &World| {
+            let misses = || world.store.shared.cache.stats().misses;
+            let before = misses();
+            assert_eq!(world.walk(), world.pairs);
+            misses() - before
+        };
+        world.flush_unread(0..3000, 3, 1);
+        if is_read {
+            assert!(walk_misses(&world) > 10);
+        }
+        world.flush_unread(1..3000, 3, 2);
+        let of = format!("{cache_bytes} bytes, read before: {is_read}");
+        assert_eq!(walk_misses(&world) == 0, is_cached, "a table is added: {of}");
+        world.store.compact().unwrap();
+        assert_eq!(world.tables(), [1]);
+        let is_cached = cache_bytes == 4 << 20;
+        assert_eq!(walk_misses(&world) == 0, is_cached, "tables are merged: {of}");
+    }
+}
+
 /// A miss reads no key of partitions of one table each, before and after the store is opened again.
 #[test]
 fn merged_tables_have_tags() {

@@ -446,6 +446,11 @@ impl Partition {
         Ok(portion(keys, replaced, seen.max(1)))
     }
 
+    /// Whether the cache has most of what its tables have.
+    pub(crate) fn is_cached(&self) -> bool {
+        !self.tables.is_empty() && self.tables.iter().all(|table| table.is_cached())
+    }
+
     /// Bytes of all files but the REMIX.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.tables.iter().map(|table| table.file_bytes()).sum()

@@ -629,6 +629,36 @@ impl Table {
         Ok(())
     }
 
+    /// Whether the cache has most of its pages.
+    pub(crate) fn is_cached(&self) -> bool {
+        self.pages.are_kept()
+    }
+
+    /// Takes its pages out of the cache. Those that somebody reads then come back.
+    pub(crate) fn leave_cache(&self) {
+        self.pages.leave();
+    }
+
+    /// Reads its values and keys into the cache, as far as others need not leave it.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    pub(crate) fn fill_cache(&self) -> Result<()> {
+        let end = self.footer.keys.end().div_ceil(page::PAYLOAD as u64);
+        let mut pages = Vec::new();
+        for first in (0..end).step_by(PIECE_PAGES as usize) {
+            let count = PIECE_PAGES.min(end - first);
+            if !self.pages.has_room(count as usize) {
+                break;
+            }
+            self.read_pages(first, count, &mut pages)?;
+            for (number, page) in (first..).zip(pages.chunks_exact(page::BYTES)) {
+                self.pages.offer(number as u32, &page[..page::PAYLOAD]);
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the bytes from a logical offset on, which are within the file.
     fn read(&self, from: u64, out: &mut [u8]) -> Result<()> {
         if out.len() > CACHED_PAGES_MAX * page::PAYLOAD {
