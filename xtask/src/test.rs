@@ -17,12 +17,13 @@ const STEPS: &[Step] = &[
     Step { name: "fmt", does: "formatting", run: fmt },
     Step { name: "tidy", does: "house rules that no lint knows", run: tidy::step },
     Step { name: "clippy", does: "lints, with warnings denied", run: clippy },
-    Step { name: "tests", does: "unit, integration and documentation tests", run: tests },
+    Step { name: "docs", does: "documentation, and what the Markdown files mention", run: docs::step },
     Step {
         name: "engine",
         does: "the kernel home's engine in user space, under sanitizers",
         run: engine::step,
     },
+    Step { name: "tests", does: "unit, integration and documentation tests", run: tests },
     Step {
         name: "install",
         does: "what is installed and packaged, used from C and at the shell",
@@ -33,7 +34,6 @@ const STEPS: &[Step] = &[
         does: "instructions of operations, compared with the record",
         run: instructions::step,
     },
-    Step { name: "docs", does: "documentation, and what the Markdown files mention", run: docs::step },
     Step { name: "page", does: "the page that kvbench makes of records, in a browser", run: page::step },
     Step { name: "python", does: "the Python package: its tests, its guide, its types", run: python::step },
     Step {
@@ -81,7 +81,7 @@ const STEPS: &[Step] = &[
 ];
 
 /// The steps that run by hand when none is named.
-const QUICK: &[&str] = &["fmt", "tidy", "clippy", "tests", "docs"];
+const QUICK: &[&str] = &["fmt", "tidy", "clippy", "docs", "tests"];
 
 /// After this, CI begins no further step: it ends a run of 90 minutes and keeps nothing of it. The last steps in the
 /// list are those that a slow machine leaves out.
