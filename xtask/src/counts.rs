@@ -28,6 +28,11 @@ pub(crate) fn write(workspace: &Workspace, record: &str, made_with: &str, counts
     Ok(Outcome::Passed)
 }
 
+/// The counts of a record.
+pub(crate) fn recorded(workspace: &Workspace, record: &str) -> Result<Counts, String> {
+    parsed(record, &read(workspace, record)?)
+}
+
 /// Compares counts with a record. A count that has grown by more than this fraction is an error.
 pub(crate) fn compare(workspace: &Workspace, record: &str, growth: f64, counts: &Counts) -> Verdict {
     let text = read(workspace, record)?;
@@ -44,14 +49,20 @@ fn read(workspace: &Workspace, record: &str) -> Result<String, String> {
     fs::read_to_string(workspace.root.join(record)).map_err(|error| format!("{record}: {error}"))
 }
 
+fn parsed(record: &str, text: &str) -> Result<Counts, String> {
+    let parsed = |line: &str| {
+        let (name, number) = line.rsplit_once(' ')?;
+        Some((name.to_owned(), number.parse().ok()?))
+    };
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| parsed(line).ok_or_else(|| format!("{record}: {line:?}"))).collect()
+}
+
 /// Which of them have grown too much since the record; and an error for what only one of both has.
 fn grown(counts: &Counts, growth: f64, record: &str, text: &str) -> Result<String, String> {
     let mut grown = String::new();
     let mut known = 0;
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let parsed =
-            line.rsplit_once(' ').and_then(|(name, number)| Some((name, number.parse::<f64>().ok()?)));
-        let (name, number) = parsed.ok_or_else(|| format!("{record}: {line:?}"))?;
+    for (name, number) in parsed(record, text)? {
         let found = counts.iter().find(|count| count.0 == name).map(|count| count.1);
         let count = found.ok_or_else(|| format!("{name} is recorded and was not measured"))?;
         known += 1;

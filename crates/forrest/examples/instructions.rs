@@ -7,6 +7,8 @@
 //! The home `disk` may be followed by `-lz4`, to compress tables, and by `-cold`, for a cache that keeps nothing: then
 //! every page comes from the system. With the feature `encryption` there is `-key`, for an encrypted store.
 //!
+//! With the word `features` it prints those of the processor, on which the counts depend.
+//!
 //! ```text
 //! valgrind --tool=callgrind --collect-atstart=no instructions HOME get|miss|set|seek|scan|short|next|batch COUNT
 //! ```
@@ -33,7 +35,11 @@ fn key(number: u64) -> [u8; 16] {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [home, what, count] = &arguments[..] else { return Err("HOME WHAT COUNT".into()) };
+    if arguments == ["features"] {
+        println!("{}", forrest_machine::cpu::features().join(" "));
+        return Ok(());
+    }
+    let [home, what, count] = &arguments[..] else { return Err("HOME WHAT COUNT, or features".into()) };
     let count: u64 = count.parse()?;
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("store");
