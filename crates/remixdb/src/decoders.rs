@@ -10,9 +10,11 @@
 
 use crate::backup;
 use crate::cache::Cache;
+use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
 use crate::disk::{self, Kind, Name, Sealed};
+use crate::ingest::Ingest;
 use crate::manifest::{self, Files};
 use crate::memory::Memory;
 use crate::partition::{Partition, Shared};
@@ -24,8 +26,8 @@ use forrest_engine::Op;
 use forrest_engine::Result;
 use forrest_engine::chunk::{Chunk, Filled, Goto};
 use forrest_engine::options::LARGE_VALUES_LEAST;
-use forrest_engine::{Cursor as _, View as _};
-use forrest_engine::{Durability, Numa, Options, Pages};
+use forrest_engine::{Cursor as _, Ingest as _, View as _};
+use forrest_engine::{Durability, Expires, Numa, Options, Pages};
 use forrest_index::Direction;
 use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, OnceLock};
@@ -302,6 +304,22 @@ pub fn store(input: &[u8]) {
     let _ = exercise(&Simulated::from_files(files), &options);
 }
 
+/// Changes a keyspace in all ways. Any of them may fail.
+fn change(store: &Handle, space: &Arc<Space>) {
+    let _ = store.apply(space, Op::Set { key: b"k\x03", value: b"new" });
+    let _ = store.apply(space, Op::Merge { key: b"k\x03", operand: b"er" });
+    let until = Op::SetUntil { key: &b"k\x04"[..], value: &b"gone"[..], expires: Expires::In(0) };
+    let _ = store.apply(space, until);
+    let empty = Op::CompareRange { start: &b"k\x04"[..], end: Some(&b"k\x05"[..]), pairs: &b""[..] };
+    let _ = store.write(&[(space, empty), (space, Op::Add { key: &b"k\x04"[..], delta: 1 })], None);
+    let _ = store.apply(space, Op::DeleteRange { start: b"k\x05", end: Some(&b"k\x07"[..]) });
+    let _ = Ingest::begin(store, space).and_then(|ingest| {
+        let mut ingest = Box::new(ingest);
+        ingest.put(b"k\x06", b"ingested")?;
+        ingest.finish()
+    });
+}
+
 /// Uses a store in all ways, until a call fails.
 pub(crate) fn exercise(disk: &Simulated, options: &Options) -> Result<()> {
     let store = Handle::open_unattended(Sealed::plain(disk.clone()), options)?;
@@ -330,7 +348,7 @@ pub(crate) fn exercise(disk: &Simulated, options: &Options) -> Result<()> {
                 beyond = Bound::Excluded(last);
             }
         }
-        let _ = store.apply(&space, Op::Set { key: b"k\x03", value: b"new" });
+        change(&store, &space);
     }
     let _ = store.verify();
     store.flush_all()?;

@@ -1,6 +1,7 @@
 //! The gates of the store, on the simulated disk: its guarantees are checked in every state that a crash, a
 //! failing disk or damage can leave.
 
+mod all;
 mod backup;
 mod beside;
 mod bounded;
@@ -14,6 +15,7 @@ mod damage;
 mod encryption;
 mod expiry;
 mod faults;
+mod filter;
 mod forged;
 mod ingest;
 mod large;

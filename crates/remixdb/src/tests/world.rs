@@ -13,8 +13,8 @@ use crate::salvage::{self, Salvaged};
 use forrest_base::random::Random;
 use forrest_engine::options::LARGE_VALUES_LEAST;
 use forrest_engine::{
-    Compression, Durability, EncryptionKey, Expires, Filled, Ingest as _, Op, Options, Pages, Result,
-    View as _,
+    Compression, Durability, EncryptionKey, Expires, Filled, Filter, Ingest as _, Op, Options, Pages, Result,
+    Verdict, View as _,
 };
 use forrest_index::Direction;
 use forrest_testing::{number, sized};
@@ -45,6 +45,8 @@ pub(super) enum Step {
     Add(&'static str, i64),
     Batch(Vec<(&'static str, u8, Option<usize>)>),
     DeleteRange(&'static str, u8, u8),
+    /// A batch that sets a key if a range has the pairs that it has, or if it has another one, which it has not.
+    Guard(&'static str, (u8, u8), bool, u8, usize),
     /// A batch that sets keys, deletes a range, and sets some of its keys again.
     Replace(&'static str, u8, u8),
     /// An ingest of ascending keys; the steps are made before the end of it.
@@ -82,6 +84,10 @@ thread_local! {
     static LARGE: Cell<bool> = const { Cell::new(false) };
     /// Whether its keyspaces have a merge operator, and its work merges.
     static MERGES: Cell<bool> = const { Cell::new(false) };
+    /// Whether its stores have the filter [`decide`].
+    static FILTERED: Cell<bool> = const { Cell::new(false) };
+    /// Whether its work has all operations.
+    static ALL: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs a gate on encrypted stores.
@@ -109,6 +115,73 @@ pub(super) fn with_merges<R>(run: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Runs a gate on stores with a compaction filter. Their work has only changes that do not depend on values: they would
+/// depend on how far the filter has come.
+pub(super) fn with_filter<R>(run: impl FnOnce() -> R) -> R {
+    FILTERED.set(true);
+    let result = run();
+    FILTERED.set(false);
+    result
+}
+
+/// The filter drops some values, and replaces some by others, which it keeps.
+fn decide(_space: &str, _key: &[u8], value: &[u8]) -> Verdict {
+    match (value, value.len() % 4) {
+        (_, 0) => Verdict::Drop,
+        // It tells which value it was.
+        ([first, ..], 1) => Verdict::Replace(vec![b'=', *first, (value.len() / 4) as u8]),
+        _ => Verdict::Keep,
+    }
+}
+
+/// The content with the filter applied to all of it, if this thread's stores have one.
+pub(super) fn filtered(content: &Content) -> Content {
+    let mut content = content.clone();
+    if FILTERED.get() {
+        for (name, pairs) in &mut content {
+            pairs.retain(|key, value| match decide(name, key, value) {
+                Verdict::Drop => false,
+                Verdict::Replace(new) => {
+                    *value = new;
+                    true
+                }
+                _ => true,
+            });
+        }
+    }
+    content
+}
+
+/// Whether the content is one of these states, each of whose values the filter may have decided about.
+pub(super) fn is_one_of(content: &Content, states: &[Content]) -> bool {
+    if !FILTERED.get() {
+        return states.contains(content);
+    }
+    let is = |state: &Content| {
+        let all = filtered(state);
+        let is_pair = |name: &String, key: &Vec<u8>| {
+            let found = content[name].get(key);
+            found == state[name].get(key) || found == all[name].get(key)
+        };
+        let keys = |name: &String| content[name].keys().chain(state[name].keys());
+        content.keys().eq(state.keys()) && content.keys().all(|name| keys(name).all(|key| is_pair(name, key)))
+    };
+    states.iter().any(is)
+}
+
+/// Runs a gate with all operations; merges only within [`with_merges`].
+pub(super) fn with_all<R>(run: impl FnOnce() -> R) -> R {
+    ALL.set(true);
+    let result = run();
+    ALL.set(false);
+    result
+}
+
+/// Whether this thread's work has all operations.
+pub(super) fn are_all() -> bool {
+    ALL.get()
+}
+
 /// Whether this thread's work merges.
 pub(super) fn are_merges() -> bool {
     MERGES.get()
@@ -127,6 +200,7 @@ pub(super) fn options(durability: Durability) -> Options {
         workers: Some(3),
         encryption_key: KEY.with_borrow(Clone::clone),
         large_values: if LARGE.get() { LARGE_VALUES_LEAST } else { 0 },
+        filter: FILTERED.get().then(|| Filter::new(decide)),
         ..Options::default()
     }
 }
@@ -224,7 +298,7 @@ fn merging(seed: u64, work: Vec<Step>) -> Vec<Step> {
 fn lengthen(step: &mut Step) {
     let longer = |len: &mut usize| *len = if *len >= 35 { *len * 60 % 20_000 + LONG } else { *len };
     match step {
-        Step::Set(_, _, len) | Step::SetUntil(_, _, len, _) => longer(len),
+        Step::Set(_, _, len) | Step::SetUntil(_, _, len, _) | Step::Guard(.., len) => longer(len),
         Step::Batch(changes) => changes.iter_mut().filter_map(|(_, _, len)| len.as_mut()).for_each(longer),
         Step::Ingest(_, _, len, meanwhile) => {
             // Of each key.
@@ -268,8 +342,23 @@ pub(super) fn steps(seed: u64, count: usize) -> Vec<Step> {
             22 => Step::Flush,
             _ => Step::Compact,
         })
-        .collect();
-    merging(seed, made)
+        .filter(|step| !FILTERED.get() || !matches!(step, Step::Add(..)));
+    merging(seed, made.collect())
+}
+
+/// The work of a seed with all operations: it also ingests, values expire, and some sets have a condition on a range.
+pub(super) fn all_steps(seed: u64, count: usize) -> Vec<Step> {
+    let mut random = Random(seed ^ 60);
+    let guard = |step| match step {
+        Step::Set(space, number, len) if random.below(6) == 0 => {
+            let start = random.below(12) as u8;
+            let range = (start, start + random.below(12) as u8);
+            Step::Guard(space, range, random.below(4) > 0, number, len)
+        }
+        step => step,
+    };
+    // An even seed has few keys: wide batches do not fit where memory is short, if all their values expire.
+    expiring(seed, ingest_steps(2 * seed, count)).into_iter().map(guard).collect()
 }
 
 /// The same on enough keys that a partition becomes several, and is merged in pieces.
@@ -436,6 +525,25 @@ impl World {
                 let (start, end) = (key(*start), key(*end));
                 self.store.apply(&self.space(space)?, Op::DeleteRange { start: &start, end: Some(&end) })?;
             }
+            Step::Guard(space, (start, end), holds, number, len) => {
+                let (space, start, end) = (self.space(space)?, key(*start), key(*end));
+                let mut pairs: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+                let bounds = (Bound::Included(&start[..]), Bound::Excluded(&end[..]));
+                self.store.view(&space).scan(bounds, Direction::Forward, |key, value| {
+                    pairs.push((key.to_vec(), value.to_vec()));
+                    ControlFlow::Continue(())
+                })?;
+                match pairs.last_mut() {
+                    _ if *holds || start >= end => {}
+                    Some((_, last)) => last.push(0),
+                    None => pairs.push((start.clone(), Vec::new())),
+                }
+                let (key, value) = (key(*number), value(*number, *len));
+                let condition = Op::compare_range(&start[..]..&end[..], pairs);
+                let ops = [(&space, condition.borrowed()), (&space, Op::Set { key: &key, value: &value })];
+                let is_applied = self.store.write(&ops, None)?.is_applied();
+                assert_eq!(is_applied, *holds || start >= end, "whether the condition holds");
+            }
             Step::Replace(space, start, end) => {
                 let (name, start, end) = (self.space(space)?, *start, *end);
                 let [before, after] = replaced(start, end);
@@ -578,6 +686,12 @@ pub(super) fn follow(states: &mut Vec<Content>, step: &Step) {
             made(states, &mut now, space);
             let (start, end) = (key(*start), key(*end));
             now.get_mut(*space).expect("it is there").retain(|key, _| *key < start || *key >= end);
+        }
+        Step::Guard(space, (start, end), holds, number, len) => {
+            made(states, &mut now, space);
+            if *holds || start >= end {
+                now.get_mut(*space).expect("it is there").insert(key(*number), value(*number, *len));
+            }
         }
         Step::Replace(space, start, end) => {
             made(states, &mut now, space);
