@@ -4,7 +4,7 @@ use super::{WORTH, WORTH_REST};
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
-use crate::disk::{Kind, Name, Sealed};
+use crate::disk::{Disk, Kind, Name, Sealed};
 use forrest_base::random::Random;
 use forrest_engine::Op;
 use forrest_engine::{Durability, Error, ErrorKind, Options, Pages};
