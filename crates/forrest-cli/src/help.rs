@@ -213,8 +213,9 @@ carriage return at the end of a line are errors: they may be bytes of a pair,
 which tsv takes as they are. An error is reported as
 FILE:LINE:COLUMN, where the column counts characters from 1; the lines before it
 have been loaded. With --skip-errors FILE wrong lines are written to FILE, which
-must not be one of the files to load. A line that is longer than any pair is
-wrong, and only its beginning is read.
+must not be one of the files to load, and can be loaded when they are mended: in
+csv and mdb all lines of a pair, in mdb with a header. A line that is longer
+than any pair is wrong, and only its beginning is read.
 
 From RocksDB and LMDB:
   ldb dump --hex --db=DIR | forrest --db trees -f ldb load -

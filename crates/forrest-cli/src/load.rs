@@ -54,49 +54,69 @@ pub(crate) struct Refused {
     /// Each line is written at once: Ctrl-C may end the process while it opens a pipe.
     file: File,
     lines: u64,
-    /// The keyspace of the last line; `None` is that in which the load began.
-    space: Option<String>,
+    /// What the last lines are in, where a line before them says so: their format, and their keyspace unless it is that
+    /// in which the load began.
+    part: Option<(Format, Option<String>)>,
 }
 
 impl Refused {
     /// Makes the file.
     pub(crate) fn create(path: &Path) -> Result<Refused, Failure> {
         let file = File::create(path).map_err(|error| cannot_write(path, error))?;
-        Ok(Refused { path: path.to_owned(), file, lines: 0, space: None })
+        Ok(Refused { path: path.to_owned(), file, lines: 0, part: None })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.file.write_all(bytes).map_err(|error| cannot_write(&self.path, error))
     }
 
     fn add(&mut self, lines: &[u8]) -> Result<(), Failure> {
         self.lines += lines.split(|&byte| byte == b'\n').count() as u64;
-        self.file.write_all(&[lines, b"\n"].concat()).map_err(|error| cannot_write(&self.path, error))
+        self.write(&[lines, b"\n"].concat())
     }
 
-    /// The next lines are of this keyspace. They say so in the formats in which a line selects one.
+    /// The next lines are of this keyspace. They say so in the formats in which a line or a header selects one.
     fn enter(&mut self, format: Format, space: &Keyspace, first: &Keyspace) -> Result<(), Failure> {
-        let name = (space.name() != first.name()).then(|| space.name());
-        if !format.has_directives() || self.space.as_deref() == name {
+        let name = (space.name() != first.name()).then(|| space.name().to_owned());
+        let is_there = match &self.part {
+            Some(part) => *part == (format, name.clone()),
+            // Lines without a directive are of the first keyspace, and pairs without a header cannot be loaded.
+            None => name.is_none() && !format.has_headers(),
+        };
+        if is_there || !(format.has_directives() || format.has_headers()) {
             return Ok(());
         }
-        self.space = name.map(str::to_owned);
-        let mut directive = Vec::new();
-        format.write_begin(Some(space.name()), &Extent::default(), &mut directive);
-        self.file.write_all(&directive).map_err(|error| cannot_write(&self.path, error))
+        self.leave()?;
+        let named = if format.has_headers() { name.as_deref() } else { Some(space.name()) };
+        let mut begin = Vec::new();
+        format.write_begin(named, &Extent::default(), &mut begin);
+        self.part = Some((format, name));
+        self.write(&begin)
+    }
+
+    /// Ends the pairs after a header.
+    fn leave(&mut self) -> Result<(), Failure> {
+        let mut end = Vec::new();
+        if let Some((format, _)) = self.part.take() {
+            format.write_end(0, &mut end);
+        }
+        self.write(&end)
     }
 
     /// Adds lines, of which the last goes on in `rest`, in pieces. Returns the bytes that it read.
     fn add_long(&mut self, lines: &[u8], mut rest: Rest<'_, impl BufRead>) -> Result<u64, Failure> {
         self.lines += lines.split(|&byte| byte == b'\n').count() as u64;
-        let mut write =
-            |bytes: &[u8]| self.file.write_all(bytes).map_err(|error| cannot_write(&self.path, error));
-        write(lines)?;
+        self.write(lines)?;
         while let Some(piece) = rest.next()? {
-            write(piece)?;
+            self.write(piece)?;
         }
-        write(b"\n")?;
+        self.write(b"\n")?;
         Ok(rest.read_bytes)
     }
 
-    /// Notes how many lines there were.
-    pub(crate) fn finish(self, session: &Session) -> Result<(), Failure> {
+    /// Ends the file, and notes how many lines there were.
+    pub(crate) fn finish(mut self, session: &Session) -> Result<(), Failure> {
+        self.leave()?;
         if self.lines > 0 {
             let lines = term::plural(self.lines, "line was", "lines were");
             session.note(format_args!("{lines} not loaded, and are in {}", self.path.display()));
@@ -330,6 +350,8 @@ impl<'s, 'n> Loader<'s, 'n> {
     fn lines(&mut self, mut reader: impl BufRead, len_bytes: u64) -> Result<(), Failure> {
         let bar = Bar::new(&self.session.term, self.session.quiet || len_bytes < BAR_BYTES_MIN, len_bytes);
         let (mut line, mut begun, mut done_bytes) = (Vec::new(), Vec::new(), 0);
+        // Whether `begun` has a mistake, so that the pair is refused at its end.
+        let mut is_wrong = false;
         loop {
             interrupt::check()?;
             line.clear();
@@ -348,7 +370,7 @@ impl<'s, 'n> Loader<'s, 'n> {
                 let failure = Failure::Input(self.place(self.number, 0), what);
                 let leads = self.format.leads(&line, true);
                 let Some(refused) = self.refused.as_mut().filter(|_| !leads) else { return Err(failure) };
-                refused.enter(self.format, &self.space, &self.first)?;
+                refused.enter(self.reader.format(self.format), &self.space, &self.first)?;
                 begun.extend_from_slice(&line);
                 let rest = Rest { reader: &mut reader, input: self.input, piece: Vec::new(), read_bytes: 0 };
                 done_bytes += refused.add_long(&begun, rest)?;
@@ -369,27 +391,35 @@ impl<'s, 'n> Loader<'s, 'n> {
                 continue;
             };
             match taken {
-                Ok(()) if self.reader.is_within() => {
-                    begun.extend_from_slice(line);
-                    begun.push(b'\n');
-                }
-                Ok(()) => begun.clear(),
+                Ok(()) => {}
                 Err(failure) if self.format.leads(line, matches!(failure, Failure::Input(..))) => {
-                    return Err(failure);
+                    if !self.reader.is_word(line) {
+                        return Err(failure);
+                    }
+                    is_wrong = true;
                 }
-                Err(failure) if is_of_the_line(&failure, self.number) => {
-                    refused.enter(self.format, &self.space, &self.first)?;
-                    begun.extend_from_slice(line);
-                    refused.add(&begun)?;
-                    begun.clear();
-                }
+                Err(failure) if is_of_the_line(&failure, self.number) => is_wrong = true,
                 Err(failure) => return Err(failure),
             }
+            if self.reader.is_within() {
+                begun.extend_from_slice(line);
+                begun.push(b'\n');
+                continue;
+            }
+            if std::mem::take(&mut is_wrong) {
+                refused.enter(self.reader.format(self.format), &self.space, &self.first)?;
+                begun.extend_from_slice(line);
+                refused.add(&begun)?;
+            }
+            begun.clear();
         }
         drop(bar);
         let Err(what) = self.reader.end() else { return Ok(()) };
         match &mut self.refused {
-            Some(refused) if !begun.is_empty() => refused.add(begun.strip_suffix(b"\n").unwrap_or(&begun)),
+            // What follows a cut dump is not known, while a record without its end can be mended.
+            Some(refused) if !begun.is_empty() && !self.format.has_headers() => {
+                refused.add(begun.strip_suffix(b"\n").unwrap_or(&begun))
+            }
             _ => Err(Failure::Input(self.place(self.number.max(1), 0), what.to_owned())),
         }
     }
@@ -512,7 +542,8 @@ impl<'s, 'n> Loader<'s, 'n> {
             // Any other error is one of the whole ingest, which is of no use any more.
             is_lost = !is_of_a_pair(&error);
             let place = place(if is_lost { ascending.line } else { number });
-            done = refuse(&mut self.refused, self.format, (&*space, &self.first), &op, (place, error));
+            let format = self.reader.format(self.format);
+            done = refuse(&mut self.refused, format, (&*space, &self.first), &op, (place, error));
             if done.is_err() {
                 break;
             }
@@ -562,8 +593,8 @@ impl<'s, 'n> Loader<'s, 'n> {
                         continue;
                     };
                     let place = Place { input: self.input.to_owned(), line, column: 0 };
-                    done =
-                        refuse(&mut self.refused, self.format, (&*space, &self.first), &op, (place, error));
+                    let format = self.reader.format(self.format);
+                    done = refuse(&mut self.refused, format, (&*space, &self.first), &op, (place, error));
                     if done.is_err() {
                         break;
                     }

@@ -106,6 +106,8 @@ pub(crate) struct Reader {
     database: Option<String>,
     /// The key whose value comes next.
     key: Option<Vec<u8>>,
+    /// Whether the value of a key that was wrong comes next.
+    is_skipping: bool,
     /// The key before that.
     last: Option<Vec<u8>>,
 }
@@ -139,12 +141,22 @@ impl Reader {
 
     /// Whether the next line may be a key.
     pub(super) fn expects_key(&self) -> bool {
-        matches!(self.at, At::Data) && self.key.is_none()
+        matches!(self.at, At::Data) && !self.expects_value()
     }
 
     /// Whether the next line is a value.
     pub(super) fn expects_value(&self) -> bool {
-        self.key.is_some()
+        self.key.is_some() || self.is_skipping
+    }
+
+    /// Whether a line that was read, or could not be, is that of a key or a value.
+    pub(super) fn is_word(&self, line: &[u8]) -> bool {
+        matches!(self.at, At::Data) && line.starts_with(b" ")
+    }
+
+    /// Whether words are text.
+    pub(super) fn is_print(&self) -> bool {
+        self.is_print == Some(true)
     }
 
     fn header(&mut self, line: &[u8]) -> Result<Item, Mistake> {
@@ -178,9 +190,10 @@ impl Reader {
         Ok(Item::Nothing)
     }
 
+    /// After a mistake in a key the next line is its value, and after one in a value it is the next key.
     fn data(&mut self, line: &[u8]) -> Result<Item, Mistake> {
         if line == DATA_END {
-            if self.key.is_some() {
+            if self.expects_value() {
                 return Err(Mistake::new(0, "this stands where the value of the key before it should be"));
             }
             self.at = At::Between;
@@ -189,16 +202,23 @@ impl Reader {
         let Some(word) = line.strip_prefix(b" ") else {
             return Err(Mistake::new(0, "no line of data, which begins with a space; DATA=END ends it"));
         };
-        let read = if self.is_print == Some(true) { read_print } else { hex::decode };
-        let word = read(word).map_err(|m| m.after(1))?;
-        let Some(key) = self.key.take() else {
+        if std::mem::take(&mut self.is_skipping) {
+            return Ok(Item::Nothing);
+        }
+        let read = if self.is_print() { read_print } else { hex::decode };
+        let key = self.key.take();
+        let word = read(word).map_err(|m| m.after(1));
+        let Some(key) = key else {
+            self.is_skipping = true;
+            let word = word?;
             if self.last.as_ref() == Some(&word) {
                 let what = "the same key once more (LMDB's dupsort): here a key has one value";
                 return Err(Mistake::new(1, what));
             }
-            self.key = Some(word);
+            (self.is_skipping, self.key) = (false, Some(word));
             return Ok(Item::Nothing);
         };
+        let word = word?;
         self.last = Some(key.clone());
         Ok(Item::Change(Op::Set { key, value: word }, None))
     }
@@ -208,7 +228,7 @@ impl Reader {
         match self.at {
             At::Start => Err("the input is empty: there is no VERSION=3"),
             At::Header => Err("the input ends within a header: there is no HEADER=END"),
-            At::Data if self.key.is_some() => Err("the input ends where the value of a key should be"),
+            At::Data if self.expects_value() => Err("the input ends where the value of a key should be"),
             At::Data => Err("the input ends before DATA=END"),
             At::Between => Ok(()),
         }

@@ -184,13 +184,17 @@ impl Format {
         matches!(self, Format::Text | Format::Hex)
     }
 
+    /// Whether pairs are between a header, which selects a keyspace, and an end.
+    pub(crate) fn has_headers(self) -> bool {
+        matches!(self, Format::Mdb | Format::MdbPrint)
+    }
+
     /// Whether it depends on a line what the next ones are, so that they cannot be loaded if it is wrong: it selects a
-    /// keyspace, or was to be one of the two lines of a pair and cannot be read.
+    /// keyspace, or is among lines of several kinds and cannot be read ([`Reader::is_word`] may know its kind).
     pub(crate) fn leads(self, line: &[u8], is_unread: bool) -> bool {
         match self {
             Format::Text | Format::Hex => line.starts_with(KEYSPACE_DIRECTIVE),
-            Format::Mdb | Format::MdbPrint => is_unread,
-            _ => false,
+            _ => self.has_headers() && is_unread,
         }
     }
 
@@ -353,7 +357,7 @@ impl Format {
 
     /// True if [`Format::write_begin`] must know how much there is.
     pub(crate) fn needs_extent(self) -> bool {
-        matches!(self, Format::Mdb | Format::MdbPrint)
+        self.has_headers()
     }
 
     /// Fails if the format cannot hold keyspaces of these names, of which the first is not written where it is the only
@@ -443,7 +447,25 @@ impl Reader {
 
     /// True if the last line is part of a pair that goes on in the next.
     pub(crate) fn is_within(&self) -> bool {
-        matches!(self, Reader::Csv(reader) if reader.is_within())
+        match self {
+            Reader::Csv(reader) => reader.is_within(),
+            Reader::Mdb(reader) => reader.expects_value(),
+            _ => false,
+        }
+    }
+
+    /// Whether a line that could not be read was a key or a value alone, so that it is known what the next one is.
+    pub(crate) fn is_word(&self, line: &[u8]) -> bool {
+        matches!(self, Reader::Mdb(reader) if reader.is_word(line))
+    }
+
+    /// The format of what it reads now; `format` is that of the whole input, in which parts may differ.
+    pub(crate) fn format(&self, format: Format) -> Format {
+        match self {
+            Reader::Mdb(reader) if reader.is_print() => Format::MdbPrint,
+            Reader::Mdb(_) => Format::Mdb,
+            _ => format,
+        }
     }
 
     /// Bytes of the lines of a pair that goes on in the next one.

@@ -305,6 +305,37 @@ fn pairs_that_the_store_refuses() {
     assert_eq!(place.run(&["--db", "second", "count"]).ok(), "25000\n");
 }
 
+/// What the store refuses is put aside as it can be loaded again, in its keyspace.
+#[test]
+fn what_is_put_aside_can_be_loaded() {
+    let place = Place::new();
+    let good = "00000000000000ff";
+    let pairs = format!("6f610a6b\t{good}\n70\t0a22\n71\t\n");
+    place.write("in.hex", format!("{pairs}#keyspace trees\n{pairs}72\t{good}\n"));
+    place.run(&["--db", "lax", "load", "in.hex"]).ok();
+    let wrong = "70\t0a22\n71\t\n";
+    for format in ["text", "hex", "jsonl", "ops", "csv", "mdb", "mdb-print"] {
+        let strict = forrest::Db::open(place.path().join(format).to_str().unwrap()).unwrap();
+        strict.set_merge_operator("sum").unwrap();
+        strict.keyspace("trees").unwrap().set_merge_operator("sum").unwrap();
+        drop(strict);
+        let (space, expected) = match format {
+            "csv" => ("-k trees", format!("#keyspace default\n#keyspace trees\n{wrong}")),
+            _ => ("", format!("#keyspace default\n{wrong}#keyspace trees\n{wrong}")),
+        };
+        let load = format!("load - --skip-errors {format}.wrong");
+        let options = format!("{space} -f {format}");
+        let ran = place.shell(&format!(
+            "forrest {options} --db lax dump | forrest {options} --db {format} {load} && \
+             forrest {options} --db {format}-again load - <{format}.wrong"
+        ));
+        ran.ok();
+        assert!(ran.stderr.contains("were not loaded"), "{format}: {}", ran.stderr);
+        let again = format!("{format}-again");
+        assert_eq!(place.run(&["--db", &again, "-f", "hex", "dump"]).ok(), expected, "{format}");
+    }
+}
+
 /// The times at which values expire go through dump and load, in the formats that have a place for them.
 #[test]
 fn expiries_are_dumped_and_loaded() {
