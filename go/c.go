@@ -817,6 +817,7 @@ func (h *handle) stats() (Stats, error) {
 		ValueLogBytes:             uint64(c.value_log_bytes),
 		ValueLogLiveBytes:         uint64(c.value_log_live_bytes),
 		Expiring:                  uint64(c.expiring),
+		TableLiveBytes:            uint64(c.table_live_bytes),
 	}, nil
 }
 

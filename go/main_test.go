@@ -493,6 +493,7 @@ func TestLargeValuesStayInTheLog(t *testing.T) {
 	must(t, err)
 	equal(t, stats.ValueLogLiveBytes, uint64(100*len(value)))
 	equal(t, stats.ValueLogBytes > stats.ValueLogLiveBytes && stats.TableBytes < 100_000, true)
+	equal(t, stats.TableLiveBytes, stats.TableBytes)
 	found, err := db.Get(b("7"))
 	must(t, err)
 	equal(t, string(found), string(value))

@@ -38,6 +38,9 @@ type Stats struct {
 	ValueLogLiveBytes uint64
 	// Values that expire, about: those in tables, and one for each memtable that has some. 0 if there are none.
 	Expiring uint64
+	// TableLiveBytes are those of TableBytes whose entries were not replaced or deleted by what is in tables, about. The
+	// space amplification is TableBytes + ValueLogBytes for each byte of TableLiveBytes + ValueLogLiveBytes.
+	TableLiveBytes uint64
 }
 
 // Capabilities is what a store's home can do. A call that needs another capability fails with [ErrUnsupported].

@@ -19,9 +19,9 @@
  * - Null pointers to results, null bytes of a length above 0, and lengths above the limits are errors. A function that fails
  *   sets its results to null or 0.
  * - Many threads may use a forrest_db at once, and read a forrest_value at once. A forrest_batch, a forrest_transaction, a
- *   forrest_ingest, a forrest_changes, a forrest_blob_writer, a forrest_blob, a forrest_options and a forrest_iter may
- *   move between threads, but only one thread at a time may use it: for another thread the call fails with FORREST_BUSY.
- *   Closing a handle waits for the calls that are using it.
+ *   forrest_ingest, a forrest_changes, a forrest_value_reader, a forrest_blob_writer, a forrest_blob, a forrest_options and
+ *   a forrest_iter may move between threads, but only one thread at a time may use it: for another thread the call fails
+ *   with FORREST_BUSY. Closing a handle waits for the calls that are using it.
  * - The library sets no signal handler, and starts no thread before a store on disk is opened. It never ends the
  *   process because of bad input. A defect of the library itself is reported as FORREST_INTERNAL.
  */
@@ -644,6 +644,12 @@ typedef struct forrest_transaction forrest_transaction;
 typedef struct forrest_value forrest_value;
 
 /**
+ * A value that is read in pieces, as it was when it was opened. That of a large value on disk keeps the store open,
+ * and the space that the value takes, also if the key has got another one.
+ */
+typedef struct forrest_value_reader forrest_value_reader;
+
+/**
  * A value that a compaction filter decides about. The pointers are valid until the filter returns.
  */
 typedef struct {
@@ -936,6 +942,11 @@ typedef struct {
    * Values that expire, about: those in tables, and one for each memtable that has some. 0 if there are none.
    */
   uint64_t expiring;
+  /**
+   * Of `table_bytes`, those of entries that were not replaced or deleted by what is in tables, about. The space
+   * amplification is `table_bytes + value_log_bytes` for each byte of `table_live_bytes + value_log_live_bytes`.
+   */
+  uint64_t table_live_bytes;
 } forrest_stats;
 
 /**
@@ -1541,6 +1552,46 @@ int32_t forrest_value_release(forrest_value *value);
  * - `memory` is null, or came from a function that names this one, and was not freed.
  */
 void forrest_free(void *memory);
+
+/**
+ * Opens the value of a key to be read in pieces, from its beginning on, and writes its length to `*value_bytes`,
+ * unless that is null. A value of `FORREST_LARGE_VALUES` and more on disk is read from the file as the pieces are
+ * asked for; other values are in memory until the reader is closed. The value is read as it is now, also if the key
+ * gets another one. Close the reader with `forrest_value_reader_close`. Values are written whole:
+ * `forrest_blob_begin` writes in pieces.
+ *
+ * `FORREST_NOT_FOUND` if the key does not exist; there is nothing to close then. Errors as of `forrest_get`.
+ *
+ * # Safety
+ * - `key` is null or has `key_bytes` readable bytes.
+ * - `reader` is null or writable, and `value_bytes` is null or writable.
+ */
+int32_t forrest_value_reader_open(const forrest_db *db,
+                                  const void *key,
+                                  size_t key_bytes,
+                                  forrest_value_reader **reader,
+                                  uint64_t *value_bytes);
+
+/**
+ * Reads on until `buffer` is full or the value ends, and writes the number of bytes to `*read`: less than `count` at
+ * the end of the value, and 0 after it.
+ *
+ * A value in a file has one checksum, which is compared when its last bytes are read. So all of it was right if the
+ * end was reached. `FORREST_CORRUPT` if the value is damaged; `FORREST_IO`. After an error each further call fails as
+ * well.
+ *
+ * # Safety
+ * - `buffer` is null or has `count` writable bytes, and `read` is null or writable.
+ */
+int32_t forrest_value_reader_read(forrest_value_reader *reader,
+                                  void *buffer,
+                                  size_t count,
+                                  size_t *read);
+
+/**
+ * Closes a value reader. Null is ignored.
+ */
+int32_t forrest_value_reader_close(forrest_value_reader *reader);
 
 /**
  * Sets the value of a key, whether or not the key exists.

@@ -333,6 +333,28 @@ private:
     bool is_back_;
 };
 
+/** A value that is read in pieces, from its beginning on, as it was when it was opened; see forrest_value_reader. */
+class ValueReader {
+public:
+    /** Takes over a handle from a function of forrest.h, and the length. */
+    ValueReader(forrest_value_reader *handle, uint64_t bytes) noexcept : handle_(handle), bytes_(bytes) {}
+
+    /** The length of the value in bytes. */
+    uint64_t size() const noexcept { return bytes_; }
+    /** Reads on until the buffer is full or the value ends, and returns the number of bytes: 0 at the end. */
+    std::size_t read(void *buffer, std::size_t bytes) {
+        std::size_t read;
+        detail::check(forrest_value_reader_read(handle(), buffer, bytes, &read));
+        return read;
+    }
+
+    forrest_value_reader *handle() const noexcept { return handle_.get(); }
+
+private:
+    detail::Owned<forrest_value_reader, forrest_value_reader_close> handle_;
+    uint64_t bytes_;
+};
+
 /** What can be read: a store, one of its keyspaces, or a snapshot. Ranges go from `start` up to, but without, `end`. */
 class Reader {
 public:
@@ -352,6 +374,15 @@ public:
         const int32_t code = detail::check(forrest_get_cached(handle(), key.data(), key.size(), &found));
         value = detail::owned(found);
         return code != FORREST_NOT_CACHED;
+    }
+
+    /** The value of a key, to be read in pieces, or nothing. For values that are large for memory. */
+    std::optional<ValueReader> reader(std::string_view key) const {
+        forrest_value_reader *found;
+        uint64_t bytes;
+        if (!detail::is_ok(forrest_value_reader_open(handle(), key.data(), key.size(), &found, &bytes)))
+            return std::nullopt;
+        return ValueReader(found, bytes);
     }
 
     /** The values of many keys, in their order. It is faster than single reads, because their waits overlap. */

@@ -159,6 +159,31 @@ pub(crate) unsafe fn bytes<'a>(
     Ok(unsafe { std::slice::from_raw_parts(start.cast(), length) })
 }
 
+/// A buffer of C to be filled, or its beginning if it has room for more than `most` bytes, with zeros in it. If `count`
+/// is 0, `buffer` is ignored.
+///
+/// # Safety
+/// - `buffer` is null or has `count` writable bytes that nothing else uses while the result is used.
+pub(crate) unsafe fn buffer<'a>(
+    buffer: *mut c_void,
+    count: usize,
+    most: u64,
+) -> Result<&'a mut [u8], Failure> {
+    if buffer.is_null() && count > 0 {
+        return Err(Failure::invalid(format_args!("the buffer is null, but its length is {count}")));
+    }
+    let count = count.min(isize::MAX as usize).min(usize::try_from(most).unwrap_or(usize::MAX));
+    if count == 0 {
+        return Ok(&mut []);
+    }
+    // SAFETY: `buffer` is not null and `count <= isize::MAX`, both checked above. So it has `count` writable bytes that
+    // nothing else uses, as the Safety section demands. The zeros make them initialized.
+    Ok(unsafe {
+        buffer.cast::<u8>().write_bytes(0, count);
+        std::slice::from_raw_parts_mut(buffer.cast::<u8>(), count)
+    })
+}
+
 /// An array of `count` keys or values from C, each read by `read`.
 ///
 /// # Safety

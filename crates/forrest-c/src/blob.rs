@@ -8,7 +8,7 @@ use crate::handle::Table;
 use forrest_rust::{Blobs, DEFAULT_PIECE_BYTES, Error, ErrorKind};
 use std::ffi::c_void;
 use std::io::Write;
-use std::{fmt, ptr, slice};
+use std::{fmt, ptr};
 
 /// A blob that is being written: `forrest_blob_finish` makes it visible. It keeps the store open.
 pub struct BlobWriter(Option<forrest_rust::BlobWriter>);
@@ -172,20 +172,10 @@ pub unsafe extern "C" fn forrest_blob_read(
     guard(|| {
         // SAFETY: `read` is null or writable, as the Safety section demands.
         let mut read = unsafe { Place::of("number of bytes", read, 0) }?;
-        let count = count.min(isize::MAX as usize);
-        if buffer.is_null() && count > 0 {
-            return Err(Failure::invalid(format_args!("the buffer is null, but its length is {count}")));
-        }
         let mut blob = BLOBS.exclusive(blob)?;
-        let buffer = match count {
-            0 => &mut [],
-            // SAFETY: `buffer` is not null, checked above, and so has `count` writable bytes, as the Safety section
-            // demands.
-            _ => unsafe {
-                buffer.cast::<u8>().write_bytes(0, count);
-                slice::from_raw_parts_mut(buffer.cast::<u8>(), count)
-            },
-        };
+        let left = blob.0.len().saturating_sub(offset);
+        // SAFETY: `buffer` is null or has `count` writable bytes, as the Safety section demands.
+        let buffer = unsafe { argument::buffer(buffer, count, left) }?;
         read.put(blob.0.read_at(offset, buffer)?);
         Ok(FORREST_OK)
     })

@@ -16,6 +16,7 @@
 //! | iter.rs | iterators |
 //! | transaction.rs | transactions |
 //! | blob.rs | values of any length, in pieces |
+//! | reader.rs | values that are read in pieces |
 //! | batch.rs | batches, and writing them |
 //! | changes.rs | the changes of a store as a stream |
 //! | ingest.rs | ingests of sorted pairs |
@@ -50,6 +51,7 @@ pub mod kernel;
 pub mod llds;
 pub mod options;
 pub mod read;
+pub mod reader;
 pub mod salvage;
 pub mod transaction;
 pub mod value;

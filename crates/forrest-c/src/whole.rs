@@ -232,6 +232,9 @@ pub struct Stats {
     pub value_log_live_bytes: u64,
     /// Values that expire, about: those in tables, and one for each memtable that has some. 0 if there are none.
     pub expiring: u64,
+    /// Of `table_bytes`, those of entries that were not replaced or deleted by what is in tables, about. The space
+    /// amplification is `table_bytes + value_log_bytes` for each byte of `table_live_bytes + value_log_live_bytes`.
+    pub table_live_bytes: u64,
 }
 
 /// Returns the statistics of a store. `stats_bytes` is `sizeof(forrest_stats)`. Fields that the program was
@@ -267,6 +270,7 @@ pub unsafe extern "C" fn forrest_get_stats(db: *const Db, stats: *mut Stats, sta
             value_log_bytes: found.value_log_bytes,
             value_log_live_bytes: found.value_log_live_bytes,
             expiring: found.expiring,
+            table_live_bytes: found.table_live_bytes,
         });
         Ok(FORREST_OK)
     })

@@ -8,9 +8,10 @@ use crate::term::{self, Style};
 use forrest::Capability;
 
 /// Rows that mean something only for a store on disk.
-const DISK_ROWS: [&str; 10] = [
+const DISK_ROWS: [&str; 11] = [
     "tables on disk",
     "in tables",
+    "live in tables",
     "cached",
     "cache, explicit huge pages",
     "cache, transparent ones",
@@ -61,8 +62,12 @@ pub(crate) fn run(session: &mut Session, args: &StatArgs) -> Result<Answer, Fail
         for (_, name, value, unit) in metrics.rows().into_iter().filter(|row| row.2 > 0) {
             row(session, name, value, unit)?;
         }
-        let amplification = format!("{:.2}", metrics.write_amplification());
-        session.line(format_args!("  {:<28}{amplification:>18}", "bytes written a byte"))?;
+        for (name, amplification) in [
+            ("bytes written a byte", metrics.write_amplification()),
+            ("bytes on disk a live byte", stats.space_amplification()),
+        ] {
+            session.line(format_args!("  {name:<28}{:>18}", format!("{amplification:.2}")))?;
+        }
     }
     session.line(format_args!("{}", term.paint(Style::Bold, "what it can do")))?;
     for (capability, has) in capabilities.iter() {
@@ -101,6 +106,8 @@ fn json(session: &mut Session) -> Result<Answer, Failure> {
         json["tables"] = stats.tables.into();
         json["table_bytes"] = stats.table_bytes.into();
         json["table_plain_bytes"] = stats.table_plain_bytes.into();
+        json["table_live_bytes"] = stats.table_live_bytes.into();
+        json["space_amplification"] = stats.space_amplification().into();
         json["cache_bytes"] = stats.cache_bytes.into();
         json["cache_explicit_huge_bytes"] = stats.cache_explicit_huge_bytes.into();
         json["cache_transparent_huge_bytes"] = stats.cache_transparent_huge_bytes.into();
@@ -116,6 +123,7 @@ fn json(session: &mut Session) -> Result<Answer, Failure> {
     if capabilities.has(Capability::Metrics) {
         let metrics = session.db.metrics()?;
         let figures = metrics.rows().into_iter().map(|(name, _, value, _)| (name.to_owned(), value.into()));
+        json["write_amplification"] = metrics.write_amplification().into();
         json["since_opened"] = figures.collect::<serde_json::Map<_, _>>().into();
     }
     session.line(format_args!("{json}"))?;

@@ -137,9 +137,8 @@ impl<'f> Between<'f> {
         (found + not > 0.0).then(|| found / (found + not))
     }
 
-    /// Of a kind of call: the rate, the mean time, and the time within which 99 % were done, as far as it is known; the
-    /// last two in nanoseconds. `None` if there was no call.
-    fn call(&self, call: &str) -> Option<(f64, u64, u64)> {
+    /// What the calls of a kind did. `None` if there was no call.
+    fn call(&self, call: &str) -> Option<Calls> {
         let name = format!("forrest_call_seconds_count{{call=\"{call}\"}}");
         let count = self.grown(&name);
         if count == 0.0 {
@@ -158,8 +157,22 @@ impl<'f> Between<'f> {
             .collect();
         within.sort_by(|one, other| one.0.total_cmp(&other.0));
         let end = within.iter().find(|(_, within)| *within >= 0.99 * count).map_or(f64::INFINITY, |at| at.0);
-        Some((self.rate(&name), nanos(sum / count), nanos(end)))
+        let pages = self.grown(&format!("forrest_call_pages_total{{call=\"{call}\"}}")) / count;
+        Some(Calls { rate: self.rate(&name), mean: nanos(sum / count), most: nanos(end), pages })
     }
+}
+
+/// What the calls of a kind did between two moments.
+#[derive(Debug, PartialEq)]
+struct Calls {
+    /// Calls in a second.
+    rate: f64,
+    /// The mean time, in nanoseconds.
+    mean: u64,
+    /// The time within which 99 % were done, as far as it is known, in nanoseconds.
+    most: u64,
+    /// Pages that a call read from files.
+    pages: f64,
 }
 
 fn nanos(seconds: f64) -> u64 {
@@ -237,6 +250,12 @@ fn show(
             ["read", "moved"].map(|what| per_second(&format!("forrest_value_{what}_bytes_total")));
         row(session, "large values", format!("{all}, live {live}, {read} read, {moved} moved"))?;
     }
+    let [all, live] = ["", "_live"].map(|part| {
+        let bytes = |of: &str| after.get(&format!("forrest_{of}{part}_bytes"));
+        bytes("table") + bytes("value_log")
+    });
+    let space = if live > 0.0 { format!("{:.2}", all / live) } else { "-".into() };
+    row(session, "space", format!("{space} bytes on disk a live byte"))?;
     let of_all = written(|name| after.get(name)).map_or_else(|| "-".into(), |all| format!("{all:.2}"));
     let now = between.amplification().map_or_else(|| "-".into(), |now| format!("{now:.2}"));
     row(session, "written", format!("{now} bytes a byte of changes, {of_all} since it was opened"))?;
@@ -246,10 +265,11 @@ fn show(
     });
     row(session, "waits", format!("{} of a thread's time for pace, {} for memory", waits[0], waits[1]))?;
     for (call, name) in CALLS {
-        if let Some((rate, mean, most)) = between.call(call) {
+        if let Some(Calls { rate, mean, most, pages }) = between.call(call) {
             let most = if most == u64::MAX { "above 17 s".into() } else { term::span(most) };
             let rate = term::rate(rate);
-            row(session, name, format!("{rate}/s of {}, 99 % within {most}", term::span(mean)))?;
+            let mean = term::span(mean);
+            row(session, name, format!("{rate}/s of {mean}, 99 % within {most}, {pages:.2} pages read"))?;
         }
     }
     if !clears {
@@ -295,11 +315,13 @@ mod tests {
              forrest_job_bytes_total{job=\"merge\"} 500\n\
              forrest_call_seconds_bucket{call=\"get\",le=\"0.001\"} 98\n\
              forrest_call_seconds_bucket{call=\"get\",le=\"0.004\"} 100\n\
-             forrest_call_seconds_sum{call=\"get\"} 0.05\nforrest_call_seconds_count{call=\"get\"} 100\n",
+             forrest_call_seconds_sum{call=\"get\"} 0.05\nforrest_call_seconds_count{call=\"get\"} 100\n\
+             forrest_call_pages_total{call=\"get\"} 25\n",
         );
         let between = Between::new(&before, &after);
         assert_eq!((between.rate("forrest_changes_total"), between.amplification()), (50.0, Some(2.0)));
-        assert_eq!(between.call("get"), Some((25.0, 500_000, 4_000_000)));
+        let expected = Calls { rate: 25.0, mean: 500_000, most: 4_000_000, pages: 0.25 };
+        assert_eq!(between.call("get"), Some(expected));
         assert_eq!((between.call("sync"), between.found()), (None, None));
         // Opened again.
         assert_eq!(Between::new(&after, &before).grown("forrest_changes_total"), 100.0);

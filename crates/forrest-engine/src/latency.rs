@@ -1,4 +1,4 @@
-//! [`Latency`]: how long calls of a kind took, in a histogram.
+//! [`Latency`]: how long calls of a kind took, in a histogram, and how many pages they read.
 //!
 //! A bucket of the histogram is an eighth of a power of two wide, so a time is known to 12.5 %. Below 8 ns each
 //! nanosecond has its own. All times above 18 minutes are in the last one.
@@ -78,6 +78,7 @@ struct Histogram {
     buckets: Box<[AtomicU64]>,
     nanos: AtomicU64,
     longest: AtomicU64,
+    pages: AtomicU64,
 }
 
 impl Default for Latencies {
@@ -86,14 +87,15 @@ impl Default for Latencies {
             buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
             nanos: AtomicU64::new(0),
             longest: AtomicU64::new(0),
+            pages: AtomicU64::new(0),
         };
         Latencies(Call::ALL.iter().map(histogram).collect())
     }
 }
 
 impl Latencies {
-    /// Counts a call.
-    pub fn add(&self, call: Call, took: Duration) {
+    /// Counts a call, which read as many pages from files.
+    pub fn add(&self, call: Call, took: Duration, pages: u64) {
         let at = Call::ALL.iter().position(|&one| one == call).expect("it is one of all");
         let histogram = &self.0[at];
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
@@ -101,6 +103,7 @@ impl Latencies {
         histogram.buckets[bucket(nanos)].fetch_add(1, Relaxed);
         histogram.nanos.fetch_add(nanos, Relaxed);
         histogram.longest.fetch_max(nanos, Relaxed);
+        histogram.pages.fetch_add(pages, Relaxed);
     }
 
     /// The sums of several: of each kind of call that was made, in the order of [`Call::ALL`].
@@ -113,6 +116,7 @@ impl Latencies {
                 }
                 sum.took += Duration::from_nanos(histogram.nanos.load(Relaxed));
                 sum.longest = sum.longest.max(Duration::from_nanos(histogram.longest.load(Relaxed)));
+                sum.pages += histogram.pages.load(Relaxed);
             }
         }
         sums.retain(|sum| sum.count() > 0);
@@ -126,12 +130,13 @@ pub struct Latency {
     call: Call,
     took: Duration,
     longest: Duration,
+    pages: u64,
     buckets: Vec<u64>,
 }
 
 impl Latency {
     fn new(call: Call) -> Latency {
-        Latency { call, took: Duration::ZERO, longest: Duration::ZERO, buckets: vec![0; BUCKETS] }
+        Latency { call, took: Duration::ZERO, longest: Duration::ZERO, pages: 0, buckets: vec![0; BUCKETS] }
     }
 
     /// The kind of call.
@@ -152,6 +157,18 @@ impl Latency {
     /// The longest time.
     pub fn longest(&self) -> Duration {
         self.longest
+    }
+
+    /// Pages of tables and REMIXes, of 4 KiB, that they did not find in the cache and so read from files. Large values
+    /// that are read from logs are not in it ([`Metrics::value_reads`](crate::Metrics::value_reads)).
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// The read amplification: these pages for each call; 0 if there was none.
+    pub fn pages_per_call(&self) -> f64 {
+        let count = self.count();
+        if count == 0 { 0.0 } else { self.pages as f64 / count as f64 }
     }
 
     /// The time within which this share of the calls was done, from 0 to 1: 0.5 for the median. At most 12.5 % above
@@ -208,9 +225,9 @@ mod tests {
         let (one, other) = (Latencies::default(), Latencies::default());
         for nanos in 1..=100_000 {
             let to = if nanos % 2 == 0 { &one } else { &other };
-            to.add(Call::Get, Duration::from_nanos(nanos));
+            to.add(Call::Get, Duration::from_nanos(nanos), nanos % 4);
         }
-        other.add(Call::Sync, Duration::from_secs(7200));
+        other.add(Call::Sync, Duration::from_secs(7200), 0);
         let sums = Latencies::sum([&one, &other].into_iter());
         let [get, sync] = &sums[..] else { panic!("{sums:?}") };
         assert_eq!((get.call(), get.count(), sync.count()), (Call::Get, 100_000, 1));
@@ -225,6 +242,7 @@ mod tests {
             (get.count_within(Duration::ZERO), get.count_within(Duration::from_secs(1))),
             (0, 100_000)
         );
+        assert_eq!((get.pages(), get.pages_per_call(), sync.pages()), (150_000, 1.5, 0));
         let half = get.count_within(Duration::from_nanos(50_000));
         assert!((43_000..=50_000).contains(&half), "{half}");
         assert!(get.to_string().starts_with("get: 100000 calls, half within "), "{get}");

@@ -112,7 +112,8 @@ pub struct Metrics {
     pub value_reads: Work,
     /// Events that were not reported to the listener, because more than 1,024 waited.
     pub events_lost: u64,
-    /// How long calls took, for each kind that was called; empty without `Builder::latencies`.
+    /// How long calls took and how many pages they read, for each kind that was called; empty without
+    /// `Builder::latencies`.
     pub latencies: Vec<Latency>,
 }
 
@@ -125,6 +126,7 @@ macro_rules! names {
             (concat!($call, "_p99_ns"), "99 % within"),
             (concat!($call, "_p999_ns"), "99.9 % within"),
             (concat!($call, "_longest_ns"), "the longest"),
+            (concat!($call, "_pages"), "pages that they read"),
         ]
     };
 }
@@ -218,13 +220,11 @@ impl Metrics {
             };
             let nanos = |share| latency.quantile(share).as_nanos() as u64;
             let longest = latency.longest().as_nanos() as u64;
-            let values = [latency.count(), nanos(0.5), nanos(0.99), nanos(0.999), longest];
-            let rest = names.into_iter().zip(values).enumerate();
-            rows.extend(
-                rest.map(|(at, ((name, words), value))| {
-                    (name, words, value, if at == 0 { "" } else { "ns" })
-                }),
-            );
+            let values = [latency.count(), nanos(0.5), nanos(0.99), nanos(0.999), longest, latency.pages()];
+            let rest = names.into_iter().zip(values);
+            rows.extend(rest.map(|((name, words), value)| {
+                (name, words, value, if name.ends_with("_ns") { "ns" } else { "" })
+            }));
         }
         rows
     }
@@ -270,7 +270,7 @@ impl Metrics {
         samples.filter_map(|(name, value)| Some((name, value.parse().ok()?)))
     }
 
-    /// The times of calls, as a histogram.
+    /// The times of calls, as a histogram, and the pages that they read.
     fn put_latencies(&self, text: &mut String) {
         if self.latencies.is_empty() {
             return;
@@ -287,6 +287,11 @@ impl Metrics {
             let _ = writeln!(text, "{name}_bucket{{call=\"{call}\",le=\"+Inf\"}} {count}");
             let _ = writeln!(text, "{name}_sum{{call=\"{call}\"}} {sum}");
             let _ = writeln!(text, "{name}_count{{call=\"{call}\"}} {count}");
+        }
+        let name = "forrest_call_pages_total";
+        let _ = write!(text, "# HELP {name} Pages that calls read from files.\n# TYPE {name} counter\n");
+        for latency in &self.latencies {
+            let _ = writeln!(text, "{name}{{call=\"{}\"}} {}", latency.call(), latency.pages());
         }
     }
 
@@ -307,6 +312,12 @@ impl Metrics {
             plain("forrest_index_bytes", "Memory of the indexes of tables.", false, stats.index_bytes),
             plain("forrest_tables", "Tables on disk.", false, stats.tables),
             plain("forrest_table_bytes", "Bytes of tables on disk.", false, stats.table_bytes),
+            plain(
+                "forrest_table_live_bytes",
+                "Bytes of live entries in them, about.",
+                false,
+                stats.table_live_bytes,
+            ),
             plain("forrest_open_files", "Open files.", false, stats.open_files),
             plain("forrest_value_log_bytes", "Bytes of logs of large values.", false, stats.value_log_bytes),
             plain(

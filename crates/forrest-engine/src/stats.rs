@@ -39,6 +39,9 @@ pub struct Stats {
     pub table_bytes: u64,
     /// Bytes that these tables would take without compression.
     pub table_plain_bytes: u64,
+    /// Of the bytes of all tables, those of entries that were not replaced or deleted by what is in tables, about: in
+    /// each partition their share of the entries, as if all had the same length. Values that have expired count.
+    pub table_live_bytes: u64,
     /// Bytes of memory that hold data read from tables.
     pub cache_bytes: u64,
     /// Of the memory that the cache has taken from the operating system, bytes on explicit huge pages.
@@ -80,8 +83,18 @@ impl Stats {
         if self.keys == 0 { 0.0 } else { self.used_bytes() as f64 / self.keys as f64 }
     }
 
+    /// The space amplification: bytes of tables and of logs of large values for each byte of them that is live, about;
+    /// 0 if there is none. The log of changes that are in no table yet is not in it, and changes in memory have
+    /// replaced nothing yet. Bytes are as they are stored, so compression and what a table adds to its pairs do not
+    /// change it: it says how much space merges would give back.
+    pub fn space_amplification(&self) -> f64 {
+        let live = self.table_live_bytes + self.value_log_live_bytes;
+        let all = self.table_bytes + self.value_log_bytes;
+        if live == 0 { 0.0 } else { all as f64 / live as f64 }
+    }
+
     /// Name, value and unit of each figure, in the table's order.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 22] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 23] {
         [
             ("keys", self.keys, ""),
             ("keyspaces", self.keyspaces, ""),
@@ -95,6 +108,7 @@ impl Stats {
             ("tables on disk", self.tables, ""),
             ("in tables", self.table_bytes, "bytes"),
             ("without compression", self.table_plain_bytes, "bytes"),
+            ("live in tables", self.table_live_bytes, "bytes"),
             ("cached", self.cache_bytes, "bytes"),
             ("cache, explicit huge pages", self.cache_explicit_huge_bytes, "bytes"),
             ("cache, transparent ones", self.cache_transparent_huge_bytes, "bytes"),

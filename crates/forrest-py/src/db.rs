@@ -2,6 +2,7 @@
 
 use crate::backup::{Made, fields};
 use crate::changes::Changes;
+use crate::events::{self, Events};
 use crate::failure::Failure;
 use crate::keyspace::Keyspace;
 use crate::options::{self, COMPRESSION, DURABILITY, PAGES, choose};
@@ -48,7 +49,7 @@ impl Db {
         batch_bytes_max=None, pages=None, numa=None, mode=None, wait=None,
         background_bytes_per_second=None, memory_bytes=None, log_directory=None, compression=None,
         history=None, history_bytes=None, history_age=None, latencies=None, metrics_file=None,
-        encryption_key=None, large_values=None,
+        encryption_key=None, large_values=None, listener=None,
     ))]
     fn new(
         url: &Bound<'_, PyAny>,
@@ -80,6 +81,7 @@ impl Db {
         metrics_file: Option<PathBuf>,
         encryption_key: Option<PyBackedBytes>,
         large_values: Option<usize>,
+        listener: Option<Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Db>> {
         let py = url.py();
         let url = options::url(url)?;
@@ -95,6 +97,14 @@ impl Db {
         given!(builder, history, history_bytes, history_age, latencies, metrics_file);
         let encryption_key = options::perhaps_key(py, encryption_key)?;
         given!(builder, encryption_key, large_values);
+        listener.as_ref().map_or(Ok(()), events::check)?;
+        let (builder, events) = match listener {
+            Some(listener) => {
+                let (events, send) = Events::queue();
+                (builder.listener(send), Some((events, listener)))
+            }
+            None => (builder, None),
+        };
         let open = || if read_only { builder.open_read_only(&url) } else { builder.open(&url) };
         let db = py.detach(open).map_err(|error| Failure::from(error).raise(py))?;
         let initializer = || {
@@ -103,7 +113,11 @@ impl Db {
             let store = Arc::new(Part::new(&scope, db)?);
             Ok(Keyspace::in_store(store.clone(), default, format!("{url:?}"))?.add_subclass(Db { store }))
         };
-        initializer().map_err(|failure: Failure| failure.raise(py))
+        let initializer = initializer().map_err(|failure: Failure| failure.raise(py))?;
+        if let Some((events, listener)) = events {
+            events.start(py, &listener)?;
+        }
+        Ok(initializer)
     }
 
     /// Closes the store with all its keyspaces, snapshots, batches, transactions and iterations, whose
@@ -312,6 +326,7 @@ impl Db {
             ("value_log_bytes", stats.value_log_bytes),
             ("value_log_live_bytes", stats.value_log_live_bytes),
             ("expiring", stats.expiring),
+            ("table_live_bytes", stats.table_live_bytes),
         ];
         let by_name = PyDict::new(py);
         figures.into_iter().try_for_each(|(name, value)| by_name.set_item(name, value))?;

@@ -11,11 +11,13 @@
 //! | batch.rs | `Batch`: changes that are applied together |
 //! | snapshot.rs | `Snapshot`: one state of all keyspaces |
 //! | db.rs | `Db`: opening and closing, and operations on the whole store |
+//! | events.rs | `Event`: what happens in a store, passed to a function |
 //! | changes.rs | `Changes`: what has happened to a store |
 //! | rows.rs | many pairs of a fixed length, for arrays |
 //! | keyspace.rs | `Keyspace`: all changes |
 //! | view.rs | `View`: all reads |
 //! | range.rs | `Range`: iterations |
+//! | reader.rs | values that are read in pieces |
 //! | backup.rs | directories of backups of a store |
 //! | salvage.rs | what is intact of a damaged store; repairing and removing one; moving a log |
 //! | watch.rs | the progress of long work |
@@ -34,10 +36,12 @@ mod batch;
 mod blobs;
 mod changes;
 mod db;
+mod events;
 mod failure;
 mod keyspace;
 mod options;
 mod range;
+mod reader;
 mod rows;
 mod salvage;
 mod scope;
@@ -64,9 +68,13 @@ mod _forrest {
     #[pymodule_export]
     use crate::db::Db;
     #[pymodule_export]
+    use crate::events::{Event, Events};
+    #[pymodule_export]
     use crate::keyspace::Keyspace;
     #[pymodule_export]
     use crate::range::Range;
+    #[pymodule_export]
+    use crate::reader::ValueReader;
     #[pymodule_export]
     use crate::rows::{get_rows, put_rows, scan_rows};
     #[pymodule_export]

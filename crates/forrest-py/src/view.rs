@@ -3,6 +3,7 @@
 use crate::argument::{Bytes, key_range};
 use crate::failure::Failure;
 use crate::range::Range;
+use crate::reader::ValueReader;
 use crate::scope::{Part, Scope};
 use forrest::Cached;
 use pyo3::exceptions::{PyKeyError, PyOverflowError, PyTypeError};
@@ -69,6 +70,15 @@ impl View {
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         Ok(self.find(py, &key)?.map(Bound::into_any).or(default))
+    }
+
+    /// The value of a key, to be read in pieces; None if there is none.
+    #[pyo3(signature = (key, /))]
+    fn _reader(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<Option<ValueReader>> {
+        let key = key.get();
+        let reader = self.view.read(py, |view| Ok(view.reader(key)?))?;
+        let reader = reader.map(|reader| ValueReader::new(self.view.scope(), reader)).transpose();
+        reader.map_err(|failure| failure.raise(py))
     }
 
     /// Whether the value of a key is known without waiting for a device, and the value, or None.

@@ -18,6 +18,8 @@ def refused() -> pytest.RaisesExc[forrest.InvalidArgumentError]:
 def test_closing_takes_everything_along(db: forrest.Db, tmp_path: Path) -> None:
     db.put_many((b"%06d" % number, b"") for number in range(5_000))
     rows, batch, transaction = db.range(), db.batch(), db.transaction()
+    db[b"large"] = bytes(5_000)
+    reader = db.reader(b"large")
     next(rows)
     batch[b"a"] = b""
     views: list[forrest.View] = [db]
@@ -40,6 +42,7 @@ def test_closing_takes_everything_along(db: forrest.Db, tmp_path: Path) -> None:
         reading: list[Callable[[], object]] = [
             lambda: view.get(b"a"),
             lambda: view.get_cached(b"a"),
+            lambda: view.reader(b"large"),
             lambda: b"a" in view,
             lambda: len(view),
             lambda: bool(view),
@@ -53,6 +56,7 @@ def test_closing_takes_everything_along(db: forrest.Db, tmp_path: Path) -> None:
                 call()
     calls: list[Callable[[], object]] = [
         lambda: next(rows),
+        lambda: reader.read(1),
         lambda: batch.write(),
         lambda: batch.set(b"a", b""),
         lambda: len(batch),
@@ -104,10 +108,10 @@ def test_a_closed_path_can_be_opened_although_things_are_held(tmp_path: Path) ->
     db = forrest.open(path)
     db[b"a"] = b"1"
     people, transaction = db.keyspace("people"), db.transaction()
-    people[b"a"] = b"1"
+    people[b"a"], db[b"large"] = b"1", bytes(5_000)
     rows = [transaction.range(), transaction.range(keyspace=people)]
     assert [next(pairs) for pairs in rows] == 2 * [(b"a", b"1")]
-    held = [db, people, db.snapshot(), db.range(), db.batch(), db.snapshot().range(), transaction, *rows]
+    held = [db, people, db.reader(b"large"), db.snapshot(), db.range(), db.batch(), db.snapshot().range(), transaction, *rows]
     with pytest.raises(forrest.BusyError):
         forrest.open(path)
     db.close()

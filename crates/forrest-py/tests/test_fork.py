@@ -42,6 +42,8 @@ def in_child(work: Callable[[], object]) -> str:
 def test_a_child_is_refused_and_the_parent_goes_on(db: forrest.Db) -> None:
     db.put_many((b"%06d" % number, b"") for number in range(5_000))
     rows, batch, transaction = db.range(), db.batch(), db.transaction()
+    db[b"large"] = bytes(5_000)
+    reader = db.reader(b"large")
     next(rows)
     things: list[forrest.View] = [db]
     if db.capabilities()["snapshots"]:
@@ -50,6 +52,7 @@ def test_a_child_is_refused_and_the_parent_goes_on(db: forrest.Db) -> None:
     def work() -> None:
         calls: list[Callable[[], object]] = [
             lambda: next(rows),
+            lambda: reader.read(1),
             lambda: batch.write(),
             lambda: batch.set(b"a", b""),
             lambda: transaction.get(b"a"),
@@ -71,7 +74,8 @@ def test_a_child_is_refused_and_the_parent_goes_on(db: forrest.Db) -> None:
                 call()
 
     assert in_child(work) == "fine"
-    assert next(rows) == (b"000001", b"") and len(db) == 5_000
+    assert next(rows) == (b"000001", b"") and len(db) == 5_001
+    assert reader.read() == bytes(5_000)
     db[b"a"] = b"1"
     assert in_child(work) == "fine"
     db.close()

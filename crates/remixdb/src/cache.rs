@@ -36,10 +36,20 @@ use forrest_base::lock;
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_engine::{Numa, Pages as PageSize};
 use forrest_machine::frames::{Claimed, FRAME_BYTES, FRAMES_MAX, Frames, Pinned, Refused, Slot};
+use std::cell::Cell;
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
+
+thread_local! {
+    static MISSED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Pages of all stores that this thread has requested and that were not kept.
+pub(crate) fn missed_here() -> u64 {
+    MISSED.get()
+}
 
 /// Maximum number of requested pages that the hand of the clock passes for one new page. So a miss never
 /// waits for a walk over the whole cache. If more than that in a row were requested, one of them is evicted.
@@ -635,6 +645,7 @@ impl Pages {
     fn miss(&self, page: u32, read: impl FnOnce(&mut [u8; page::BYTES]) -> Result<()>) -> Result<PageRef> {
         cached::check()?;
         self.cache.misses[self.of as usize].fetch_add(1, Relaxed);
+        MISSED.set(MISSED.get() + 1);
         assert!(page < self.count, "page {page} of {}", self.count);
         let room = self.cache.frames.as_ref().and_then(|frames| Some((frames, self.cache.claim(frames)?)));
         let Some((frames, mut claimed)) = room else { return alone(read) };

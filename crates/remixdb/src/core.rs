@@ -1,6 +1,7 @@
 //! The state that the parts of an open store share, and how they reach it. The operations are in the modules
 //! above.
 
+use crate::cache;
 use crate::catalog::Catalog;
 use crate::current::{Current, Reading};
 use crate::disk::{self, Disk, Kind, Name, Sealed};
@@ -210,6 +211,19 @@ impl Changes for Core {
     }
 }
 
+/// The beginning of a call on this thread.
+pub(crate) struct Begun {
+    time: Instant,
+    /// Pages that this thread had missed by then.
+    missed: u64,
+}
+
+impl Begun {
+    pub(crate) fn now() -> Begun {
+        Begun { time: Instant::now(), missed: cache::missed_here() }
+    }
+}
+
 impl Spend for Core {
     /// A merge that keeps a memtable from becoming tables goes on at once: writers may wait for that one.
     fn spend(&self, bytes: usize) -> Result<()> {
@@ -238,10 +252,10 @@ impl Core {
         result
     }
 
-    /// When a call begins whose time is taken; `None` if that is not wanted.
+    /// The beginning of a call whose time is taken; `None` if that is not wanted.
     #[inline]
-    pub(crate) fn begin(&self) -> Option<Instant> {
-        self.latencies.is_some().then(Instant::now)
+    pub(crate) fn begin(&self) -> Option<Begun> {
+        self.latencies.is_some().then(Begun::now)
     }
 
     /// Counts changes, and the bytes of their keys and values. The caller holds the order lock.
@@ -254,9 +268,9 @@ impl Core {
 
     /// Counts a call that has ended.
     #[cold]
-    pub(crate) fn end(&self, call: Call, begin: Instant) {
+    pub(crate) fn end(&self, call: Call, begin: Begun) {
         if let Some(latencies) = &self.latencies {
-            latencies.mine().add(call, begin.elapsed());
+            latencies.mine().add(call, begin.time.elapsed(), cache::missed_here() - begin.missed);
         }
     }
 
@@ -586,6 +600,7 @@ impl Core {
             };
             stats.table_bytes += partition.file_bytes();
             stats.table_plain_bytes += partition.plain_bytes();
+            stats.table_live_bytes += partition.live_bytes();
             stats.tables += partition.tables().len() as u64;
             stats.index_bytes += partition.memory_bytes() as u64;
             stats.value_log_live_bytes += partition.live_large_bytes();

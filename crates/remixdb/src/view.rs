@@ -4,7 +4,7 @@ use crate::approximate;
 use crate::cached;
 use crate::catalog::{Catalog, Space};
 use crate::clock::Moment;
-use crate::core::Handle;
+use crate::core::{Begun, Handle};
 use crate::counting;
 use crate::gaps::Changes;
 use crate::memtable::ReadAt;
@@ -20,7 +20,6 @@ use forrest_engine::{
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 /// A refill of an iteration stops when it has copied this many bytes.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -527,7 +526,7 @@ impl Cursor {
     #[cold]
     #[inline(never)]
     fn jump_slowly(&mut self, from: Bound<&[u8]>) -> Result<bool> {
-        let begin = Instant::now();
+        let begin = Begun::now();
         let found = self.find(Some(from), 0);
         self.view.store().end(Call::Scan, begin);
         found

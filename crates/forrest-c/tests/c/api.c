@@ -277,6 +277,61 @@ static void ingesting(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_delete_range(db, T("ingest"), T("ingesu")));
 }
 
+/* A value of each length is read in pieces of each length, as it was when it was opened. */
+static void values_in_pieces(forrest_db *db) {
+    static const size_t lengths[] = {0, 1, 4095, 4096, 4097, 300000};
+    static const size_t pieces[] = {1, 4096, 70000, 400000};
+    forrest_value_reader *reader;
+    uint64_t bytes;
+    size_t read;
+    for (size_t at = 0; at < sizeof lengths / sizeof lengths[0]; at++) {
+        const size_t length = lengths[at];
+        char *const value = malloc(length + 1), *const back = malloc(length + 1);
+        for (size_t byte = 0; byte < length; byte++)
+            value[byte] = (char)(byte * 7 + byte / 1000);
+        for (size_t piece = 0; piece < sizeof pieces / sizeof pieces[0]; piece++) {
+            if (length / pieces[piece] > 10000)
+                continue;
+            ANSWERS(FORREST_OK, forrest_set(db, T("piecemeal"), value, length));
+            ANSWERS(FORREST_OK, forrest_value_reader_open(db, T("piecemeal"), &reader, &bytes));
+            CHECK(bytes == length);
+            ANSWERS(FORREST_OK, forrest_set(db, T("piecemeal"), T("other")));
+            size_t done = 0;
+            do {
+                const size_t left = length - done, most = left < pieces[piece] ? left : pieces[piece];
+                ANSWERS(FORREST_OK, forrest_value_reader_read(reader, back + done, most, &read));
+                CHECK(read == most);
+                done += read;
+            } while (done < length);
+            CHECK(memcmp(value, back, length) == 0);
+            back[0] = 'x';
+            ANSWERS(FORREST_OK, forrest_value_reader_read(reader, back, 1, &read));
+            CHECK(read == 0 && back[0] == 'x');
+            ANSWERS(FORREST_OK, forrest_value_reader_close(reader));
+        }
+        free(value);
+        free(back);
+    }
+    ANSWERS(FORREST_OK, forrest_value_reader_open(db, T("piecemeal"), &reader, NULL));
+    ANSWERS(FORREST_OK, forrest_value_reader_read(reader, NULL, 0, &read));
+    CHECK(read == 0);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_value_reader_read(reader, NULL, 1, &read));
+    char more[10];
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_value_reader_read(reader, more, sizeof more, NULL));
+    ANSWERS(FORREST_OK, forrest_value_reader_read(reader, more, sizeof more, &read));
+    CHECK(read == 5 && memcmp(more, "other", 5) == 0);
+    ANSWERS(FORREST_OK, forrest_value_reader_close(reader));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_value_reader_close(reader));
+    ANSWERS(FORREST_OK, forrest_value_reader_close(NULL));
+    ANSWERS(FORREST_OK, forrest_delete(db, T("piecemeal")));
+    reader = JUNK, bytes = 7;
+    ANSWERS(FORREST_NOT_FOUND, forrest_value_reader_open(db, T("piecemeal"), &reader, &bytes));
+    CHECK(reader == NULL && bytes == 0);
+    ANSWERS(FORREST_LIMIT, forrest_value_reader_open(db, "k", SIZE_MAX, &reader, &bytes));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_value_reader_open(db, NULL, 1, &reader, &bytes));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_value_reader_open(db, T("piecemeal"), NULL, &bytes));
+}
+
 struct listed {
     size_t count;
     uint64_t bytes;
@@ -626,6 +681,7 @@ int main(int argc, char **argv) {
     holding_values(db);
     batches(db);
     ingesting(db);
+    values_in_pieces(db);
     blobs(db);
     compressing(db);
     merging(db);

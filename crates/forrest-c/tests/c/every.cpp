@@ -49,6 +49,7 @@ struct Release {
     void operator()(forrest_changes *it) const { DEMAND(forrest_changes_destroy(it) == FORREST_OK); }
     void operator()(forrest_blob_writer *it) const { DEMAND(forrest_blob_writer_destroy(it) == FORREST_OK); }
     void operator()(forrest_blob *it) const { DEMAND(forrest_blob_close(it) == FORREST_OK); }
+    void operator()(forrest_value_reader *it) const { DEMAND(forrest_value_reader_close(it) == FORREST_OK); }
     void operator()(forrest_iter *iter) const { DEMAND(forrest_iter_destroy(iter) == FORREST_OK); }
     void operator()(void *memory) const { forrest_free(memory); }
 };
@@ -599,6 +600,14 @@ void all(const char *url) {
     iter.park();
     DEMAND(iter.valid() && iter.seek_for_prev("b") && iter.key() == "a" && !iter.prev() && !iter.valid());
 
+    {
+        const auto reader = made<forrest_value_reader>(
+            [&](forrest_value_reader **to) { return forrest_value_reader_open(db.get(), "oak", 3, to, nullptr); });
+        char first[7];
+        size_t read;
+        DEMAND(forrest_value_reader_read(reader.get(), first, sizeof first, &read) == FORREST_OK && read == 7);
+        DEMAND(string_view(first, 7) == "Quercus");
+    }
     const uint64_t can = db.capabilities();
     where(can & FORREST_CAN_SNAPSHOT, [&] {
         const Db past = db.snapshot();

@@ -15,6 +15,7 @@ const SOURCES: &[&str] = &[
     "db.rs",
     "read.rs",
     "value.rs",
+    "reader.rs",
     "change.rs",
     "batch.rs",
     "transaction.rs",

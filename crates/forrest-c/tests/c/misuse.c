@@ -18,6 +18,7 @@ struct handles {
     forrest_changes *changes;
     forrest_blob_writer *writer;
     forrest_blob *blob;
+    forrest_value_reader *reader;
     forrest_iter *iter;
 };
 
@@ -27,6 +28,7 @@ static struct handles make(const char *url) {
     ANSWERS(FORREST_OK, forrest_options_create(&made.options));
     ANSWERS(FORREST_OK, forrest_set(made.db, T("key"), T("value")));
     ANSWERS(FORREST_OK, forrest_get(made.db, T("key"), &made.value));
+    ANSWERS(FORREST_OK, forrest_value_reader_open(made.db, T("key"), &made.reader, NULL));
     ANSWERS(FORREST_OK, forrest_batch_create(&made.batch));
     ANSWERS(FORREST_OK, forrest_transaction_begin(made.db, &made.transaction));
     /* It is null where the home has none. */
@@ -50,6 +52,7 @@ static struct handles make(const char *url) {
 static void give_back(const struct handles *handles) {
     ANSWERS(FORREST_OK, forrest_options_destroy(handles->options));
     ANSWERS(FORREST_OK, forrest_value_release(handles->value));
+    ANSWERS(FORREST_OK, forrest_value_reader_close(handles->reader));
     ANSWERS(FORREST_OK, forrest_batch_destroy(handles->batch));
     ANSWERS(FORREST_OK, forrest_transaction_destroy(handles->transaction));
     ANSWERS(FORREST_OK, forrest_ingest_destroy(handles->ingest));
@@ -300,6 +303,13 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     size_t read = 7;
     ANSWERS(no, forrest_blob_read(wrong->blob, 0, buffer, sizeof buffer, &read));
     CHECK(read == 0);
+    forrest_value_reader *reader = JUNK;
+    pairs = 7;
+    ANSWERS(no, forrest_value_reader_open(wrong->db, T("key"), &reader, &pairs));
+    CHECK(reader == NULL && pairs == 0);
+    read = 7;
+    ANSWERS(no, forrest_value_reader_read(wrong->reader, buffer, sizeof buffer, &read));
+    CHECK(read == 0);
     ANSWERS(no, forrest_blob_delete(wrong->db, T("key")));
     ANSWERS(no, forrest_blob_list(wrong->db, T("a"), T("z"), unseen_blob, NULL));
     uint64_t sequence = 7;
@@ -321,6 +331,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     const int32_t back = wrong->db == NULL ? FORREST_OK : no;
     ANSWERS(back, forrest_options_destroy(wrong->options));
     ANSWERS(back, forrest_value_release(wrong->value));
+    ANSWERS(back, forrest_value_reader_close(wrong->reader));
     ANSWERS(back, forrest_batch_destroy(wrong->batch));
     ANSWERS(back, forrest_transaction_destroy(wrong->transaction));
     ANSWERS(wrong->ingest == NULL ? FORREST_OK : back, forrest_ingest_destroy(wrong->ingest));
@@ -334,7 +345,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
 
 static void wrong_handles(const char *url) {
     const struct handles right = make(url);
-    struct handles wrong = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+    struct handles wrong = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
     refused(&wrong, right.db, right.batch, right.options);
 
     /* Pointers that are not handles are refused, and not followed. */
@@ -344,7 +355,7 @@ static void wrong_handles(const char *url) {
     const size_t numbers = sizeof NUMBERS / sizeof NUMBERS[0], pointers = sizeof POINTERS / sizeof POINTERS[0];
     for (size_t at = 0; at < numbers + pointers; at++) {
         void *none = at < numbers ? (void *)NUMBERS[at] : POINTERS[at - numbers];
-        wrong = (struct handles){none, none, none, none, none, none, none, none, none, none};
+        wrong = (struct handles){none, none, none, none, none, none, none, none, none, none, none};
         refused(&wrong, right.db, right.batch, right.options);
     }
     free(memory);
@@ -352,7 +363,7 @@ static void wrong_handles(const char *url) {
     /* Handles of other kinds. */
     wrong = (struct handles){(void *)right.iter, (void *)right.db, (void *)right.options, (void *)right.value,
                              (void *)right.batch, (void *)right.transaction, (void *)right.options,
-                             (void *)right.value, (void *)right.batch, (void *)right.db};
+                             (void *)right.value, (void *)right.batch, (void *)right.value, (void *)right.db};
     refused(&wrong, right.db, right.batch, right.options);
 
     /* Closed handles, also when new ones use the same slots. */
@@ -393,6 +404,12 @@ static void closing_in_any_order(const char *url) {
     ANSWERS(FORREST_OK, forrest_ingest_destroy(it.ingest));
     ANSWERS(FORREST_OK, forrest_blob_writer_destroy(it.writer));
     ANSWERS(FORREST_OK, forrest_blob_close(it.blob));
+    /* And a reader of a value. */
+    char piece[3];
+    size_t read;
+    ANSWERS(FORREST_OK, forrest_value_reader_read(it.reader, piece, sizeof piece, &read));
+    ANSWERS(FORREST_OK, forrest_value_reader_close(it.reader));
+    CHECK(read == 3 && memcmp(piece, "val", 3) == 0);
     if (snapshot != NULL) {
         CHECK(has(snapshot, T("key"), T("value")));
         if (on_disk)
@@ -431,10 +448,12 @@ static void *use_and_close(void *unused) {
     return NULL;
 }
 
-/* Uses an iterator, a batch, a transaction and an options object that other threads use as well. */
+/* Uses an iterator, a batch, a transaction, an options object and a value's reader that other threads use as well. */
 static void *use_alone(void *unused) {
     (void)unused;
     for (int at = 0; at < 500; at++) {
+        char piece[1];
+        size_t read;
         const int32_t codes[] = {
             forrest_iter_first(shared.iter),
             forrest_batch_set(shared.batch, T("key"), T("value")),
@@ -442,6 +461,7 @@ static void *use_alone(void *unused) {
             forrest_transaction_set(shared.transaction, T("key"), T("value")),
             forrest_transaction_commit(shared.transaction),
             forrest_options_set(shared.options, FORREST_TAGS, 1),
+            forrest_value_reader_read(shared.reader, piece, sizeof piece, &read),
         };
         for (size_t call = 0; call < sizeof codes / sizeof codes[0]; call++) {
             CHECK(codes[call] == FORREST_OK || codes[call] == FORREST_BUSY || codes[call] == FORREST_INVALID_ARGUMENT);
@@ -451,6 +471,7 @@ static void *use_alone(void *unused) {
     atomic_fetch_add(&closed, forrest_iter_destroy(shared.iter) == FORREST_OK);
     atomic_fetch_add(&closed, forrest_batch_destroy(shared.batch) == FORREST_OK);
     atomic_fetch_add(&closed, forrest_transaction_destroy(shared.transaction) == FORREST_OK);
+    atomic_fetch_add(&closed, forrest_value_reader_close(shared.reader) == FORREST_OK);
     return NULL;
 }
 
@@ -473,7 +494,7 @@ static void several_threads(const char *url) {
     shared = make(url);
     closed = 0;
     in_threads(use_alone);
-    CHECK(closed == 3);
+    CHECK(closed == 4);
     ANSWERS(FORREST_OK, forrest_ingest_destroy(shared.ingest));
     ANSWERS(FORREST_OK, forrest_blob_writer_destroy(shared.writer));
     ANSWERS(FORREST_OK, forrest_blob_close(shared.blob));

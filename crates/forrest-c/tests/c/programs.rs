@@ -207,6 +207,12 @@ fn every_call_answers_as_the_header_says() {
 }
 
 #[test]
+fn a_large_value_is_read_with_the_memory_of_a_piece() {
+    let on_disk = |url: &str| !url.contains(':');
+    prints_on(on_disk, Language::C, "tests/c/large.c", &[Link::Shared], &[], CHECKED);
+}
+
+#[test]
 fn every_call_is_there_for_cpp() {
     for every in EVERY_CPP {
         prints(Language::Cpp, every, BOTH, CHECKED);

@@ -813,6 +813,7 @@ static void the_store_as_a_whole(forrest_db *db) {
     CHECK(stats.later[0] == 0 && stats.later[1] == 0);
     CHECK(can & FORREST_CAN_COMPACT ? stats.known.tables == 1 && stats.known.table_bytes > 0 : stats.known.tables == 0);
     CHECK(stats.known.table_plain_bytes == stats.known.table_bytes);
+    CHECK(stats.known.table_live_bytes == stats.known.table_bytes);
     CHECK(stats.known.value_log_bytes == 0 && stats.known.value_log_live_bytes == 0 && stats.known.expiring == 0);
     memset(&stats, 0x77, sizeof stats);
     ANSWERS(FORREST_OK, forrest_get_stats(db, &stats.known, sizeof stats.known.keys));

@@ -142,6 +142,17 @@ void ranges(forrest::Db &db) {
     CHECK(values.size() == 3 && *values[0] == "a" && !values[1] && *values[2] == "q" && db.multi_get({}).empty());
 }
 
+void pieces(forrest::Db &db) {
+    const string value = string(5000, 'x') + "end";
+    db.set("large", value);
+    auto reader = db.reader("large");
+    CHECK(reader && reader->size() == 5003 && db.erase("large") && !db.reader("large"));
+    forrest::ValueReader moved(std::move(*reader));
+    string back(6000, '\0');
+    CHECK(moved.read(back.data(), 5001) == 5001 && moved.read(&back[5001], 100) == 2 && moved.read(back.data(), 1) == 0);
+    CHECK(back.substr(0, 5003) == value && thrown([&] { reader->read(back.data(), 1); }) == FORREST_INVALID_ARGUMENT);
+}
+
 void merging() {
     const auto last = [](void *, forrest_merging *given) noexcept {
         given->result = given->operand;
@@ -317,6 +328,7 @@ int main(int argc, char **argv) {
     forrest::Db db(argv[1], options);
     changing(db);
     ranges(db);
+    pieces(db);
     const uint64_t needed = FORREST_CAN_SNAPSHOT | FORREST_CAN_KEYSPACES;
     if ((db.capabilities() & needed) == needed)
         together(db);

@@ -15,12 +15,13 @@ child process must open stores itself.
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Callable, Iterator, MutableMapping
 from os import PathLike
-from typing import Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from . import _forrest, codecs
-from ._blobs import Blobs, BlobWriter
+from ._blobs import Blobs, BlobWriter, value_file
 from ._backup import Backup, Pruned, backups, made, prune, restore, verify_backup
 from ._errors import (
     BusyError,
@@ -37,11 +38,14 @@ from ._errors import (
     StoppedError,
     UnsupportedError,
 )
-from ._forrest import Batch, Change, Changes, Range, Transaction, TransactionRange, __version__
+from ._forrest import Batch, Change, Changes, Event, Range, Transaction, TransactionRange, __version__
 from ._mapping import SortedMapping
 from ._syncer import Syncer
 from ._typed import TypedKeyspace, TypedView
 from .codecs import Codec
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = [
     "Backup",
@@ -57,6 +61,7 @@ __all__ = [
     "Db",
     "DecodeError",
     "Error",
+    "Event",
     "GoneError",
     "InvalidArgumentError",
     "IoError",
@@ -104,6 +109,25 @@ class View(_forrest.View, SortedMapping[bytes, bytes]):
 
     def _pairs(self, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         return self.range(reverse=reverse)
+
+    def reader(self, key: Buffer, /) -> io.BufferedReader:
+        """The value of a key as a file, to be read from its beginning on. Raises KeyError if there is none. On disk a value of
+        `large_values` bytes and more is read as the file is, so that one of gigabytes needs the memory of a piece. Such a
+        value has one checksum, so all of it was right if the file came to its end; the last read raises CorruptError
+        otherwise. The file reads this value also if the key gets another one; close it soon, because the store keeps what
+        has been replaced since. A with block closes it.
+
+        >>> import forrest
+        >>> db = forrest.open("memory:")
+        >>> db[b"oak"] = b"Quercus robur"
+        >>> with db.reader(b"oak") as file:
+        ...     file.read(7)
+        b'Quercus'
+        """
+        native = self._reader(key)
+        if native is None:
+            raise KeyError(key)
+        return value_file(native)
 
     def view(self, key: Codec[_K], value: Codec[_V]) -> TypedView[_K, _V]:
         """The same with keys and values of other types than bytes; forrest.codecs has the codecs. The view of a Keyspace is
@@ -267,6 +291,8 @@ class Db(_forrest.Db, Keyspace):
     large_values      from which size on values of a store on disk stay in the log, so that they are written once, in bytes:
                       0 for none, or from 64; not remembered; releases before it cannot open a store that has such values
                       (4,096)
+    listener          function that is called with an Event for each flush, merge, stall and failure of a store on disk; a
+                      daemon thread of its own calls it, also a little after the store is closed (none)
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""Blobs: values of any length, as files."""
+"""Blobs, which are values of any length, and large values, as files."""
 
 from __future__ import annotations
 
@@ -66,6 +66,36 @@ class BlobWriter(io.RawIOBase):
             self.discard()
         except Exception:  # noqa: BLE001 - the store is closed, which has discarded it
             pass
+
+
+class _ValueReader(io.RawIOBase):
+    """A value that is read from its beginning on, without a buffer."""
+
+    def __init__(self, native: _forrest.ValueReader) -> None:
+        super().__init__()
+        self._native: _forrest.ValueReader | None = native
+
+    def close(self) -> None:
+        # The store need not keep the value any longer.
+        self._native = None
+        super().close()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        view = memoryview(buffer).cast("B")
+        if self._native is None:
+            raise ValueError("read of a value that is closed")
+        # No more at once, so that a large buffer does not need twice its memory.
+        data = self._native.read(min(len(view), _BUFFER_BYTES))
+        view[: len(data)] = data
+        return len(data)
+
+
+def value_file(native: _forrest.ValueReader) -> io.BufferedReader:
+    """The value as a file."""
+    return io.BufferedReader(_ValueReader(native), _BUFFER_BYTES)
 
 
 class _Reader(io.RawIOBase):

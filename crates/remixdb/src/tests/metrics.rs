@@ -205,6 +205,62 @@ fn a_change_that_waits_for_memory_is_counted_and_told() {
     told.until(|events| events.iter().any(|event| matches!(event, Event::Stalled { .. })));
 }
 
+/// Live bytes are exact if all entries have the same length.
+#[test]
+fn the_space_that_is_dead_is_known() {
+    let options = Options { memtable_bytes: 1 << 20, ..options(Durability::Buffered) };
+    let store = Handle::open_unattended(Sealed::plain(Simulated::new()), &options).expect("it opens");
+    let amplification = || store.stats().expect("it is open").space_amplification();
+    assert_eq!(amplification(), 0.0, "there is nothing");
+    let overwrite = |value: u8, count: u32| {
+        (0..count).for_each(|number| set(&store, number, &[value; 100]).expect("it works"));
+        store.flush_all().expect("it works");
+    };
+    overwrite(1, 1_000);
+    assert_eq!(amplification(), 1.0);
+    overwrite(2, 500);
+    assert!((1.4..1.6).contains(&amplification()), "{:?}", store.stats());
+    store.compact().expect("it works");
+    let stats = store.stats().expect("it is open");
+    assert_eq!((stats.table_live_bytes, amplification()), (stats.table_bytes, 1.0));
+    let text = store.metrics().expect("it is open").prometheus(&stats);
+    assert!(text.contains(&format!("\nforrest_table_live_bytes {}\n", stats.table_bytes)), "{text}");
+}
+
+/// Each page that was not in the cache is counted for the call that read it, and for no other.
+#[test]
+fn the_pages_that_calls_read_are_counted() {
+    // Nothing stays in the cache.
+    let options = Options { latencies: true, cache_bytes: 1, ..options(Durability::Buffered) };
+    let store = Store::open_unattended(Sealed::plain(Simulated::new()), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let keys: Vec<_> = (0..2_000_u32).map(u32::to_be_bytes).collect();
+    for key in &keys {
+        space.apply(Op::Set { key, value: &[0; 8] }).expect("it works");
+    }
+    store.flush().expect("it works");
+    let metrics = || store.metrics().expect("it is open");
+    let pages = |call| metrics().latency(call).map_or(0, |latency| latency.pages());
+    let all = || Call::ALL.into_iter().map(pages).sum::<u64>();
+    assert_eq!(all(), 0, "so far all was in memory");
+    let before = metrics().cache_misses;
+    let view = space.view();
+    for key in keys.iter().step_by(100) {
+        assert!(view.get(key).expect("it is read").is_some());
+    }
+    assert!(pages(Call::Get) >= 20 && all() == pages(Call::Get));
+    assert!(metrics().latency(Call::Get).expect("there were some").pages_per_call() >= 1.0);
+    let some: Vec<&[u8]> = keys.iter().step_by(500).map(|key| &key[..]).collect();
+    view.multi_get(&some).expect("they are read");
+    view.cursor().goto(Goto::Seek(&keys[7])).expect("it is there");
+    space.apply(Op::Add { key: &keys[9], delta: 1 }).expect("it is added");
+    assert!([Call::MultiGet, Call::Scan, Call::Write].into_iter().all(|call| pages(call) > 0));
+    assert_eq!(all(), metrics().cache_misses - before);
+    let text = metrics().prometheus(&store.stats().expect("it is open"));
+    let line = format!("\nforrest_call_pages_total{{call=\"get\"}} {}\n", pages(Call::Get));
+    assert!(text.contains(&line), "{text}");
+}
+
 #[test]
 fn the_time_of_calls_is_taken_if_that_is_wanted() {
     for latencies in [false, true] {
