@@ -37,6 +37,17 @@ const CLASSES: &[&str] = &[
     "StreamTableJoinWithGraceIntegrationTest",
     "JoinGracePeriodDurabilityIntegrationTest",
     "LagFetchIntegrationTest",
+    "ConsistencyVectorIntegrationTest",
+    "EmitOnChangeIntegrationTest",
+    "GlobalKTableEOSIntegrationTest",
+    "GlobalStateReprocessTest",
+    "JoinStoreIntegrationTest",
+    "KStreamAggregationIntegrationTest",
+    "KTableSourceTopicRestartIntegrationTest",
+    "OuterJoinListValueStoreRestorationTest",
+    "PapiDslIntegrationTest",
+    "SelfJoinUpgradeIntegrationTest",
+    "SuppressionDurabilityIntegrationTest",
 ];
 
 /// The tests that are known to fail, by class: those of a plain key-value store for a table. Their names have numbers,

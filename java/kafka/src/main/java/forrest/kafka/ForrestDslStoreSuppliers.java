@@ -1,5 +1,6 @@
 package forrest.kafka;
 
+import org.apache.kafka.streams.kstream.EmitStrategy.StrategyType;
 import org.apache.kafka.streams.state.DslKeyValueParams;
 import org.apache.kafka.streams.state.DslSessionParams;
 import org.apache.kafka.streams.state.DslStoreSuppliers;
@@ -31,7 +32,8 @@ public final class ForrestDslStoreSuppliers implements DslStoreSuppliers {
                 params.retentionPeriod(),
                 params.windowSize(),
                 params.retainDuplicates(),
-                params.dslStoreFormat());
+                params.dslStoreFormat(),
+                params.emitStrategy().type() == StrategyType.ON_WINDOW_CLOSE);
     }
 
     @Override

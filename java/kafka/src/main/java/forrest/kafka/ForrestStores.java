@@ -127,13 +127,28 @@ public final class ForrestStores {
 
     static WindowBytesStoreSupplier window(
             String name, Duration retention, Duration size, boolean retainDuplicates, DslStoreFormat format) {
+        return window(name, retention, size, retainDuplicates, format, false);
+    }
+
+    /**
+     * A window store. If {@code emitsOnClose}, it is of an operator that emits windows when they close, and a window is
+     * read a millisecond longer: sliding windows close when they are as old as the retention.
+     */
+    static WindowBytesStoreSupplier window(
+            String name,
+            Duration retention,
+            Duration size,
+            boolean retainDuplicates,
+            DslStoreFormat format,
+            boolean emitsOnClose) {
         long kept = notNegative(retention, "retention");
         long windowSize = notNegative(size, "size");
         if (windowSize > kept) {
             throw new IllegalArgumentException("the retention of window store " + name + " (" + kept
                     + " ms) must be no smaller than its window size (" + windowSize + " ms)");
         }
-        Window plain = new Window(name, kept, segment(kept), windowSize, retainDuplicates, format);
+        long readable = emitsOnClose ? kept + 1 : kept;
+        Window plain = new Window(name, kept, readable, segment(kept), windowSize, retainDuplicates, format);
         return format == DslStoreFormat.HEADERS ? new WindowWithHeaders(plain) : plain;
     }
 
@@ -193,6 +208,7 @@ public final class ForrestStores {
     private record Window(
             String name,
             long retentionPeriod,
+            long readableMs,
             long segmentIntervalMs,
             long windowSize,
             boolean retainDuplicates,
@@ -206,11 +222,11 @@ public final class ForrestStores {
         public WindowStore<Bytes, byte[]> get() {
             return switch (format) {
                 case PLAIN -> new ForrestWindowStore(
-                        name, retentionPeriod, segmentIntervalMs, windowSize, retainDuplicates);
+                        name, readableMs, segmentIntervalMs, windowSize, retainDuplicates);
                 case TIMESTAMPED -> new ForrestWindowStore.Timestamped(
-                        name, retentionPeriod, segmentIntervalMs, windowSize, retainDuplicates);
+                        name, readableMs, segmentIntervalMs, windowSize, retainDuplicates);
                 case HEADERS -> new ForrestWindowStore.WithHeaders(
-                        name, retentionPeriod, segmentIntervalMs, windowSize, retainDuplicates);
+                        name, readableMs, segmentIntervalMs, windowSize, retainDuplicates);
             };
         }
 

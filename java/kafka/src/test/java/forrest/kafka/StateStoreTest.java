@@ -42,8 +42,10 @@ import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.errors.TaskCorruptedException;
+import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.internals.SessionWindow;
@@ -238,7 +240,7 @@ class StateStoreTest {
         });
     }
 
-    private static void copy(Path from, Path to) {
+    static void copy(Path from, Path to) {
         try (Stream<Path> paths = Files.walk(from)) {
             for (Path path : (Iterable<Path>) paths::iterator) {
                 Files.copy(path, to.resolve(from.relativize(path)));
@@ -571,6 +573,46 @@ class StateStoreTest {
             } catch (java.io.IOException e) {
                 throw new java.io.UncheckedIOException(e);
             }
+        }
+    }
+
+    /** A sliding window closes when it is as old as the retention. The store no longer returned it, and it was lost. */
+    @Test
+    void slidingWindowsAreEmittedWhenTheyClose() {
+        List<String> expected = slidingWindows(settings -> {});
+        assertFalse(expected.isEmpty());
+        assertEquals(
+                expected,
+                slidingWindows(settings ->
+                        settings.put("dsl.store.suppliers.class", ForrestDslStoreSuppliers.class.getName())));
+    }
+
+    private List<String> slidingWindows(Consumer<Properties> stores) {
+        Properties settings = StreamsTestUtils.getStreamsConfig(Serdes.String(), Serdes.String());
+        settings.put(StreamsConfig.STATE_DIR_CONFIG, directory.getPath());
+        // At each record, and not once a second.
+        settings.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_WINDOWED_AGGREGATION, 0L);
+        stores.accept(settings);
+        StreamsBuilder builder = new StreamsBuilder();
+        builder.<String, String>stream("trees")
+                .groupByKey()
+                .windowedBy(SlidingWindows.ofTimeDifferenceWithNoGrace(Duration.ofMillis(50)))
+                .emitStrategy(EmitStrategy.onWindowClose())
+                .count()
+                .toStream()
+                .map((window, count) -> KeyValue.pair(window.toString(), count.toString()))
+                .to("counts");
+        try (TopologyTestDriver driver = new TopologyTestDriver(builder.build(), settings)) {
+            var text = Serdes.String();
+            var input = driver.createInputTopic("trees", text.serializer(), text.serializer());
+            for (long time : new long[] {100, 150, 200, 260}) {
+                input.pipeInput("oak", "Quercus", time);
+            }
+            return driver.createOutputTopic("counts", text.deserializer(), text.deserializer())
+                    .readKeyValuesToList()
+                    .stream()
+                    .map(KeyValue::toString)
+                    .toList();
         }
     }
 }
