@@ -97,6 +97,7 @@ pub(crate) const JAVA: &[&str] = &[
     "java/kafka/src/test/java/forrest/kafka/VersionedStoreTest.java",
     "java/kafka/src/test/java/forrest/kafka/BadInputTest.java",
     "java/kafka/src/test/java/forrest/kafka/StateStoreTest.java",
+    "java/kafka/src/test/java/forrest/kafka/TransactionalStoreTest.java",
 ];
 /// The example of Kafka Streams, and its test on a cluster.
 pub(crate) const CLUSTER: &[&str] = &[

@@ -424,7 +424,7 @@ pub extern "system" fn Java_forrest_Native_deleteRange<'local>(
     });
 }
 
-/// The first page of a range. `flags`: 1 backward, 2 with `to`.
+/// The first page of a range. `flags`: 1 backward, 2 with `to`, 4 only the first pair, after which nothing follows.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_forrest_Native_range<'local>(
     mut env: EnvUnowned<'local>,
@@ -442,10 +442,11 @@ pub extern "system" fn Java_forrest_Native_range<'local>(
         let make = |reader: &Reader| {
             let range = Mutex::new(reader.range(range));
             let iteration = Iteration { range, is_backward: flags & 1 != 0, view };
-            let (first, goes_on) = iteration.page(size(page_bytes.into())?)?;
+            let is_first = flags & 4 != 0;
+            let (first, goes_on) = iteration.page(if is_first { 1 } else { size(page_bytes.into())? })?;
             page = first;
             // A range that ends here needs no handle.
-            let handle = if goes_on { RANGES.insert(iteration) } else { 0 };
+            let handle = if goes_on && !is_first { RANGES.insert(iteration) } else { 0 };
             page[..8].copy_from_slice(&handle.to_be_bytes());
             Ok(handle)
         };

@@ -20,6 +20,8 @@ use forrest::{Entry, Keyspace, WriteBatch};
 
 /// The bytes of a change or pair before its key.
 const HEAD: usize = 10;
+/// The most bytes that a page has room for before there is a pair.
+const PAGE_AT_ONCE: usize = 32 << 10;
 /// The most pairs of a page.
 const PAIRS_MAX: usize = 8192;
 
@@ -53,11 +55,13 @@ pub(crate) fn page(
     range: &mut impl Iterator<Item = forrest::Result<Entry>>,
     bytes: usize,
 ) -> Result<(Vec<u8>, bool), Failure> {
-    let mut page = vec![0; 8];
+    let mut page = Vec::with_capacity(bytes.min(PAGE_AT_ONCE));
+    page.extend_from_slice(&[0; 8]);
     for _ in 0..PAIRS_MAX {
         let Some(entry) = range.next() else { return Ok((page, false)) };
         let entry = entry?;
         let (key, value) = (entry.key(), entry.value_bytes()?);
+        page.reserve(8 + key.len() + value.len());
         page.extend_from_slice(&(key.len() as u32).to_be_bytes());
         page.extend_from_slice(&(value.len() as u32).to_be_bytes());
         page.extend_from_slice(key);

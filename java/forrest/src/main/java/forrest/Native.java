@@ -23,6 +23,7 @@ final class Native {
     static final int READ_ONLY = 2;
     static final int BACKWARD = 1;
     static final int CLOSED = 2;
+    static final int FIRST = 4;
 
     /** Why the library is not loaded; null if it is. */
     private static final UnsatisfiedLinkError FAILURE = failure();

@@ -13,11 +13,13 @@ import java.util.NoSuchElementException;
  */
 public final class RangeIterator implements Iterator<Entry>, AutoCloseable {
     private static final int PAGE_FIRST = 2 << 10;
+    /** The first page of a range with two bounds: most are small and are read to their end. */
+    private static final int PAGE_BOUNDED = 16 << 10;
     private static final int PAGE_GROWTH = 4;
     private static final int PAGE_MAX = 256 << 10;
 
     private ByteBuffer page;
-    private int pageBytes = PAGE_FIRST;
+    private int pageBytes;
     /** The handle of what follows the page, 0 at the end. */
     private long rest;
     /** Why the rest cannot be read. What the failed page had is lost, so nothing after it is returned. */
@@ -27,6 +29,7 @@ public final class RangeIterator implements Iterator<Entry>, AutoCloseable {
 
     RangeIterator(Reads reads, byte[] from, byte[] to, int flags) {
         lifetime = reads.lifetime;
+        pageBytes = from == null || to == null ? PAGE_FIRST : PAGE_BOUNDED;
         turn(Native.range(reads.view, from, to, flags, pageBytes));
     }
 

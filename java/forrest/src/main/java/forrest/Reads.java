@@ -48,6 +48,22 @@ public class Reads {
         return new RangeIterator(this, from, to, Native.BACKWARD | Native.CLOSED);
     }
 
+    /** The first pair with {@code from <= key < to}, or null. Null is no bound. */
+    public Entry first(byte[] from, byte[] to) {
+        return only(from, to, Native.FIRST);
+    }
+
+    /** The last pair with {@code from <= key < to}, or null. Null is no bound. */
+    public Entry last(byte[] from, byte[] to) {
+        return only(from, to, Native.FIRST | Native.BACKWARD);
+    }
+
+    private Entry only(byte[] from, byte[] to, int flags) {
+        // Nothing follows that would have to be closed.
+        RangeIterator range = new RangeIterator(this, from, to, flags);
+        return range.hasNext() ? range.next() : null;
+    }
+
     /** The pairs whose keys begin with {@code prefix}, in order. */
     public RangeIterator prefix(byte[] prefix) {
         return range(prefix, prefixEnd(prefix));

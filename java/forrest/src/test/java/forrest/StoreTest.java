@@ -133,8 +133,18 @@ class StoreTest {
                         isEmpty ? Map.of() : model.subMap(from, true, to, true).descendingMap(),
                         isEmpty ? keyspace.reverse(from, to) : keyspace.reverseClosed(from, to),
                         seed);
+                assertEnd(isEmpty ? null : model.subMap(from, true, to, false).firstEntry(), keyspace.first(from, to), seed);
+                assertEnd(isEmpty ? null : model.subMap(from, true, to, false).lastEntry(), keyspace.last(from, to), seed);
             }
             same(model, keyspace.range(null, null), seed);
+        }
+    }
+
+    private static void assertEnd(Map.Entry<byte[], byte[]> expected, Entry found, long seed) {
+        assertEquals(expected == null, found == null, "seed " + seed);
+        if (expected != null) {
+            assertArrayEquals(expected.getKey(), found.key(), "seed " + seed);
+            assertArrayEquals(expected.getValue(), found.value(), "seed " + seed);
         }
     }
 

@@ -1,16 +1,19 @@
 package forrest.kafka;
 
+import static org.apache.kafka.common.IsolationLevel.READ_UNCOMMITTED;
+
 import forrest.Reads;
-import forrest.WriteBatch;
 import java.util.List;
 import java.util.Objects;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.serialization.Serializer;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.state.HeadersBytesStore;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.ReadOnlyKeyValueStore;
 import org.apache.kafka.streams.state.TimestampedBytesStore;
 
 /**
@@ -45,11 +48,7 @@ public class ForrestKeyValueStore extends StateStoreBase implements KeyValueStor
         byte[] bytes = of(key);
         synchronized (lock) {
             change(() -> {
-                if (value == null) {
-                    data.delete(bytes);
-                } else {
-                    data.put(bytes, value);
-                }
+                data.put(bytes, value);
                 return null;
             });
             moved();
@@ -70,12 +69,11 @@ public class ForrestKeyValueStore extends StateStoreBase implements KeyValueStor
 
     @Override
     public void putAll(List<KeyValue<Bytes, byte[]>> entries) {
-        WriteBatch batch = new WriteBatch();
-        for (KeyValue<Bytes, byte[]> entry : entries) {
-            push(batch, of(entry.key), entry.value);
-        }
+        entries.forEach(entry -> of(entry.key));
         synchronized (lock) {
             change(() -> {
+                Batch batch = batch();
+                entries.forEach(entry -> batch.put(data, of(entry.key), entry.value));
                 write(batch);
                 return null;
             });
@@ -95,24 +93,17 @@ public class ForrestKeyValueStore extends StateStoreBase implements KeyValueStor
 
     @Override
     public byte[] get(Bytes key) {
-        byte[] bytes = of(key);
-        return call(() -> data.get(bytes));
+        return get(key, READ_UNCOMMITTED);
     }
 
     @Override
     public KeyValueIterator<Bytes, byte[]> range(Bytes from, Bytes to) {
-        if (KeyRanges.isEmpty(from, to)) {
-            return KeyRanges.none();
-        }
-        return call(() -> new Pairs(this, data.rangeClosed(KeyRanges.bytes(from), KeyRanges.bytes(to))));
+        return range(from, to, READ_UNCOMMITTED);
     }
 
     @Override
     public KeyValueIterator<Bytes, byte[]> reverseRange(Bytes from, Bytes to) {
-        if (KeyRanges.isEmpty(from, to)) {
-            return KeyRanges.none();
-        }
-        return call(() -> new Pairs(this, data.reverseClosed(KeyRanges.bytes(from), KeyRanges.bytes(to))));
+        return reverseRange(from, to, READ_UNCOMMITTED);
     }
 
     @Override
@@ -127,29 +118,96 @@ public class ForrestKeyValueStore extends StateStoreBase implements KeyValueStor
 
     @Override
     public <PS extends Serializer<P>, P> KeyValueIterator<Bytes, byte[]> prefixScan(P prefix, PS serializer) {
-        Objects.requireNonNull(prefix, "prefix cannot be null");
-        Objects.requireNonNull(serializer, "prefixKeySerializer cannot be null");
-        byte[] from = serializer.serialize(null, prefix);
-        return call(() -> new Pairs(this, data.range(from, Reads.prefixEnd(from))));
+        return prefixScan(prefix, serializer, READ_UNCOMMITTED);
     }
 
     @Override
     public long approximateNumEntries() {
-        return call(() -> data.approximateCount(null, null));
+        return call(() -> data(READ_UNCOMMITTED).approximateCount());
+    }
+
+    private byte[] get(Bytes key, IsolationLevel level) {
+        byte[] bytes = of(key);
+        return call(() -> data(level).get(bytes));
+    }
+
+    private KeyValueIterator<Bytes, byte[]> range(Bytes from, Bytes to, IsolationLevel level) {
+        if (KeyRanges.isEmpty(from, to)) {
+            return KeyRanges.none();
+        }
+        return call(() -> new Pairs(this, data(level).rangeClosed(KeyRanges.bytes(from), KeyRanges.bytes(to))));
+    }
+
+    private KeyValueIterator<Bytes, byte[]> reverseRange(Bytes from, Bytes to, IsolationLevel level) {
+        if (KeyRanges.isEmpty(from, to)) {
+            return KeyRanges.none();
+        }
+        return call(() -> new Pairs(this, data(level).reverseClosed(KeyRanges.bytes(from), KeyRanges.bytes(to))));
+    }
+
+    private <PS extends Serializer<P>, P> KeyValueIterator<Bytes, byte[]> prefixScan(
+            P prefix, PS serializer, IsolationLevel level) {
+        Objects.requireNonNull(prefix, "prefix cannot be null");
+        Objects.requireNonNull(serializer, "prefixKeySerializer cannot be null");
+        byte[] from = serializer.serialize(null, prefix);
+        return call(() -> new Pairs(this, data(level).range(from, Reads.prefixEnd(from))));
+    }
+
+    /**
+     * What the store has, with what is not committed or without. Kafka Streams 4.4 calls it for queries (KIP-892). Both
+     * are the same if the store is not transactional.
+     */
+    public ReadOnlyKeyValueStore<Bytes, byte[]> readOnly(IsolationLevel level) {
+        return new ReadOnly(Objects.requireNonNull(level, "isolationLevel cannot be null"));
+    }
+
+    private final class ReadOnly implements ReadOnlyKeyValueStore<Bytes, byte[]> {
+        private final IsolationLevel level;
+
+        ReadOnly(IsolationLevel level) {
+            this.level = level;
+        }
+
+        @Override
+        public byte[] get(Bytes key) {
+            return ForrestKeyValueStore.this.get(key, level);
+        }
+
+        @Override
+        public KeyValueIterator<Bytes, byte[]> range(Bytes from, Bytes to) {
+            return ForrestKeyValueStore.this.range(from, to, level);
+        }
+
+        @Override
+        public KeyValueIterator<Bytes, byte[]> reverseRange(Bytes from, Bytes to) {
+            return ForrestKeyValueStore.this.reverseRange(from, to, level);
+        }
+
+        @Override
+        public KeyValueIterator<Bytes, byte[]> all() {
+            return range(null, null);
+        }
+
+        @Override
+        public KeyValueIterator<Bytes, byte[]> reverseAll() {
+            return reverseRange(null, null);
+        }
+
+        @Override
+        public <PS extends Serializer<P>, P> KeyValueIterator<Bytes, byte[]> prefixScan(P prefix, PS serializer) {
+            return ForrestKeyValueStore.this.prefixScan(prefix, serializer, level);
+        }
+
+        @Override
+        public long approximateNumEntries() {
+            return call(() -> data(level).approximateCount());
+        }
     }
 
     @Override
-    void restore(WriteBatch batch, ConsumerRecord<byte[], byte[]> record) {
+    void restore(Batch batch, ConsumerRecord<byte[], byte[]> record) {
         checkChangelogKey(record, 0);
-        push(batch, record.key(), record.value());
-    }
-
-    private void push(WriteBatch batch, byte[] key, byte[] value) {
-        if (value == null) {
-            batch.delete(data, key);
-        } else {
-            batch.put(data, key, value);
-        }
+        batch.put(data, record.key(), record.value());
     }
 
     private static byte[] of(Bytes key) {

@@ -1,14 +1,17 @@
 package forrest.kafka;
 
-import forrest.WriteBatch;
+import static org.apache.kafka.common.IsolationLevel.READ_UNCOMMITTED;
+
 import forrest.kafka.SegmentIterator.Request;
 import java.util.Objects;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.state.HeadersBytesStore;
 import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.ReadOnlySessionStore;
 import org.apache.kafka.streams.state.SessionStore;
 
 /**
@@ -43,11 +46,7 @@ public class ForrestSessionStore extends SegmentedStore implements SessionStore<
             if (isKept(end)) {
                 byte[] at = SegmentKeys.session(segment(end), key, end, session.window().start());
                 change(() -> {
-                    if (aggregate == null) {
-                        data.delete(at);
-                    } else {
-                        data.put(at, aggregate);
-                    }
+                    data.put(at, aggregate);
                     return null;
                 });
                 drop();
@@ -64,103 +63,174 @@ public class ForrestSessionStore extends SegmentedStore implements SessionStore<
     }
 
     @Override
-    void restore(WriteBatch batch, ConsumerRecord<byte[], byte[]> record) {
+    void restore(Batch batch, ConsumerRecord<byte[], byte[]> record) {
         checkChangelogKey(record, SUFFIX);
         byte[] bytes = record.key();
         long end = SegmentKeys.sessionEnd(bytes);
         if (!isKept(end)) {
             return;
         }
-        byte[] at = SegmentKeys.ofChangelog(segment(end), bytes);
-        if (record.value() == null) {
-            batch.delete(data, at);
-        } else {
-            batch.put(data, at, record.value());
-        }
+        batch.put(data, SegmentKeys.ofChangelog(segment(end), bytes), record.value());
     }
 
     @Override
     public byte[] fetchSession(Bytes key, long start, long end) {
+        return fetchSession(key, start, end, READ_UNCOMMITTED);
+    }
+
+    private byte[] fetchSession(Bytes key, long start, long end, IsolationLevel level) {
         byte[] bytes = of(key);
-        if (end < liveFrom()) {
+        if (end < liveFrom(level)) {
             return null;
         }
-        return call(() -> data.get(SegmentKeys.session(segment(end), bytes, end, start)));
+        return call(() -> data(level).get(SegmentKeys.session(segment(end), bytes, end, start)));
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(long earliestEnd, long latestEnd) {
-        return read(null, null, earliestEnd, latestEnd, Long.MAX_VALUE, true);
+        return read(null, null, earliestEnd, latestEnd, Long.MAX_VALUE, true, READ_UNCOMMITTED);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(Bytes key, long earliestEnd, long latestStart) {
-        return ofKey(key, earliestEnd, latestStart, true);
+        return ofKey(key, earliestEnd, latestStart, true, READ_UNCOMMITTED);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFindSessions(
             Bytes key, long earliestEnd, long latestStart) {
-        return ofKey(key, earliestEnd, latestStart, false);
+        return ofKey(key, earliestEnd, latestStart, false, READ_UNCOMMITTED);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(
             Bytes from, Bytes to, long earliestEnd, long latestStart) {
-        return between(from, to, earliestEnd, latestStart, true);
+        return between(from, to, earliestEnd, latestStart, true, READ_UNCOMMITTED);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFindSessions(
             Bytes from, Bytes to, long earliestEnd, long latestStart) {
-        return between(from, to, earliestEnd, latestStart, false);
+        return between(from, to, earliestEnd, latestStart, false, READ_UNCOMMITTED);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> fetch(Bytes key) {
-        return ofKey(key, 0, Long.MAX_VALUE, true);
+        return ofKey(key, 0, Long.MAX_VALUE, true, READ_UNCOMMITTED);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFetch(Bytes key) {
-        return ofKey(key, 0, Long.MAX_VALUE, false);
+        return ofKey(key, 0, Long.MAX_VALUE, false, READ_UNCOMMITTED);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> fetch(Bytes from, Bytes to) {
-        return between(from, to, 0, Long.MAX_VALUE, true);
+        return between(from, to, 0, Long.MAX_VALUE, true, READ_UNCOMMITTED);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFetch(Bytes from, Bytes to) {
-        return between(from, to, 0, Long.MAX_VALUE, false);
+        return between(from, to, 0, Long.MAX_VALUE, false, READ_UNCOMMITTED);
     }
 
     private KeyValueIterator<Windowed<Bytes>, byte[]> ofKey(
-            Bytes key, long earliestEnd, long latestStart, boolean isForward) {
+            Bytes key, long earliestEnd, long latestStart, boolean isForward, IsolationLevel level) {
         Objects.requireNonNull(key, "key cannot be null");
-        return read(key, key, earliestEnd, Long.MAX_VALUE, latestStart, isForward);
+        return read(key, key, earliestEnd, Long.MAX_VALUE, latestStart, isForward, level);
     }
 
     private KeyValueIterator<Windowed<Bytes>, byte[]> between(
-            Bytes from, Bytes to, long earliestEnd, long latestStart, boolean isForward) {
+            Bytes from, Bytes to, long earliestEnd, long latestStart, boolean isForward, IsolationLevel level) {
         if (KeyRanges.isEmpty(from, to)) {
             return KeyRanges.none();
         }
-        return read(from, to, earliestEnd, Long.MAX_VALUE, latestStart, isForward);
+        return read(from, to, earliestEnd, Long.MAX_VALUE, latestStart, isForward, level);
     }
 
     private KeyValueIterator<Windowed<Bytes>, byte[]> read(
-            Bytes from, Bytes to, long earliestEnd, long latestEnd, long latestStart, boolean isForward) {
+            Bytes from,
+            Bytes to,
+            long earliestEnd,
+            long latestEnd,
+            long latestStart,
+            boolean isForward,
+            IsolationLevel level) {
         return new SegmentIterator<>(
                 this,
                 new Request<>(
+                        level,
                         earliestEnd,
                         latestEnd,
                         isForward,
                         new SegmentRange(from, to, SUFFIX),
                         at -> SegmentKeys.sessionStart(at) <= latestStart,
                         ForrestSessionStore::windowed));
+    }
+
+    /**
+     * What the store has, with what is not committed or without. Kafka Streams 4.4 calls it for queries (KIP-892). Both
+     * are the same if the store is not transactional.
+     */
+    public ReadOnlySessionStore<Bytes, byte[]> readOnly(IsolationLevel level) {
+        return new ReadOnly(Objects.requireNonNull(level, "isolationLevel cannot be null"));
+    }
+
+    private final class ReadOnly implements ReadOnlySessionStore<Bytes, byte[]> {
+        private final IsolationLevel level;
+
+        ReadOnly(IsolationLevel level) {
+            this.level = level;
+        }
+
+        @Override
+        public byte[] fetchSession(Bytes key, long start, long end) {
+            return ForrestSessionStore.this.fetchSession(key, start, end, level);
+        }
+
+        @Override
+        public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(
+                Bytes key, long earliestEnd, long latestStart) {
+            return ofKey(key, earliestEnd, latestStart, true, level);
+        }
+
+        @Override
+        public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFindSessions(
+                Bytes key, long earliestEnd, long latestStart) {
+            return ofKey(key, earliestEnd, latestStart, false, level);
+        }
+
+        @Override
+        public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(
+                Bytes from, Bytes to, long earliestEnd, long latestStart) {
+            return between(from, to, earliestEnd, latestStart, true, level);
+        }
+
+        @Override
+        public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFindSessions(
+                Bytes from, Bytes to, long earliestEnd, long latestStart) {
+            return between(from, to, earliestEnd, latestStart, false, level);
+        }
+
+        @Override
+        public KeyValueIterator<Windowed<Bytes>, byte[]> fetch(Bytes key) {
+            return ofKey(key, 0, Long.MAX_VALUE, true, level);
+        }
+
+        @Override
+        public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFetch(Bytes key) {
+            return ofKey(key, 0, Long.MAX_VALUE, false, level);
+        }
+
+        @Override
+        public KeyValueIterator<Windowed<Bytes>, byte[]> fetch(Bytes from, Bytes to) {
+            return between(from, to, 0, Long.MAX_VALUE, true, level);
+        }
+
+        @Override
+        public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFetch(Bytes from, Bytes to) {
+            return between(from, to, 0, Long.MAX_VALUE, false, level);
+        }
     }
 
     private static Windowed<Bytes> windowed(byte[] at) {

@@ -1,16 +1,18 @@
 package forrest.kafka;
 
+import static org.apache.kafka.common.IsolationLevel.READ_UNCOMMITTED;
+
 import forrest.Entry;
-import forrest.Keyspace;
-import forrest.RangeIterator;
-import forrest.Reads;
 import forrest.Store;
-import forrest.WriteBatch;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.query.FailureReason;
 import org.apache.kafka.streams.query.MultiVersionedKeyQuery;
 import org.apache.kafka.streams.query.PositionBound;
@@ -44,7 +46,7 @@ public final class ForrestVersionedStore extends ExpiringStore implements Versio
     /** More versions than this are deleted as a range. */
     private static final int DELETED_SINGLY = 16;
 
-    private Keyspace expiry;
+    private Table expiry;
     /** Keys to look at since the last time. */
     private int due;
     /** Where to go on in the keyspace of what expires. */
@@ -66,7 +68,7 @@ public final class ForrestVersionedStore extends ExpiringStore implements Versio
 
     @Override
     void opened(Store opened) {
-        expiry = opened.keyspace(EXPIRY);
+        expiry = table(opened.keyspace(EXPIRY));
     }
 
     @Override
@@ -112,10 +114,10 @@ public final class ForrestVersionedStore extends ExpiringStore implements Versio
     /** Puts a version, and returns its end, or -1. */
     private long putKept(byte[] key, byte[] value, long time) {
         streamTime = Math.max(streamTime, time);
-        WriteBatch batch = new WriteBatch();
-        long end = call(() -> end(data, key, time));
-        push(batch, key, value, time);
+        long end = call(() -> end(data.present(), key, time));
         change(() -> {
+            Batch batch = batch();
+            push(batch, key, value, time);
             write(batch);
             return null;
         });
@@ -124,13 +126,13 @@ public final class ForrestVersionedStore extends ExpiringStore implements Versio
         return end;
     }
 
-    private void push(WriteBatch batch, byte[] key, byte[] value, long time) {
+    private void push(Batch batch, byte[] key, byte[] value, long time) {
         batch.put(data, VersionKeys.version(key, time), VersionKeys.stored(value));
         batch.put(expiry, VersionKeys.expiry(segment(time), key), new byte[0]);
     }
 
     @Override
-    void restore(WriteBatch batch, ConsumerRecord<byte[], byte[]> record) {
+    void restore(Batch batch, ConsumerRecord<byte[], byte[]> record) {
         checkChangelogKey(record, 0);
         if (isTooOld(record.timestamp())) {
             // The store never had it.
@@ -143,52 +145,62 @@ public final class ForrestVersionedStore extends ExpiringStore implements Versio
 
     @Override
     public VersionedRecord<byte[]> get(Bytes key) {
-        byte[] bytes = of(key);
-        return call(() -> {
-            Entry newest = newest(bytes);
-            return newest == null ? null : record(newest, PUT_RETURN_CODE_VALID_TO_UNDEFINED);
-        });
+        return get(key, READ_UNCOMMITTED);
     }
 
     @Override
     public VersionedRecord<byte[]> get(Bytes key, long asOf) {
+        return get(key, asOf, READ_UNCOMMITTED);
+    }
+
+    private VersionedRecord<byte[]> get(Bytes key, IsolationLevel level) {
+        byte[] bytes = of(key);
+        return call(() -> {
+            Entry newest = newest(data(level), bytes);
+            return newest == null ? null : record(newest, PUT_RETURN_CODE_VALID_TO_UNDEFINED);
+        });
+    }
+
+    private VersionedRecord<byte[]> get(Bytes key, long asOf, IsolationLevel level) {
         byte[] bytes = of(key);
         // No version is put between the reads.
         synchronized (lock) {
             return call(() -> {
+                Source source = data(level);
                 // Most ask for the newest version, which is one read.
-                Entry newest = newest(bytes);
+                Entry newest = newest(source, bytes);
                 if (newest == null) {
                     return null;
                 }
                 if (VersionKeys.time(newest.key()) <= asOf) {
                     return record(newest, PUT_RETURN_CODE_VALID_TO_UNDEFINED);
                 }
-                if (isTooOld(asOf)) {
+                if (asOf < streamTime(level) - retention) {
                     LOG.warn("Returning null for expired get.");
                     return null;
                 }
-                Entry found = first(data.range(VersionKeys.version(bytes, asOf), VersionKeys.end(bytes)));
-                return found == null ? null : record(found, end(data, bytes, VersionKeys.time(found.key())));
+                Entry found = source.first(VersionKeys.version(bytes, asOf), VersionKeys.end(bytes));
+                return found == null ? null : record(found, end(source, bytes, VersionKeys.time(found.key())));
             });
         }
     }
 
-    private Entry newest(byte[] key) {
-        return first(data.range(VersionKeys.newest(key), VersionKeys.end(key)));
+    /**
+     * What the store has, with what is not committed or without; it cannot be changed by this. Kafka Streams 4.4 calls it
+     * for queries (KIP-892). Both are the same if the store is not transactional.
+     */
+    public VersionedKeyValueStore<Bytes, byte[]> readOnly(IsolationLevel level) {
+        return new ReadOnly(Objects.requireNonNull(level, "isolationLevel cannot be null"));
+    }
+
+    private static Entry newest(Source source, byte[] key) {
+        return source.first(VersionKeys.newest(key), VersionKeys.end(key));
     }
 
     /** The timestamp of the next version after a time, or -1. */
-    static long end(Reads data, byte[] key, long time) {
-        Entry next = first(data.reverse(VersionKeys.newest(key), VersionKeys.version(key, time)));
+    static long end(Source source, byte[] key, long time) {
+        Entry next = source.last(VersionKeys.newest(key), VersionKeys.version(key, time));
         return next == null ? PUT_RETURN_CODE_VALID_TO_UNDEFINED : VersionKeys.time(next.key());
-    }
-
-    /** The first pair of a range, which is closed, or null. */
-    static Entry first(RangeIterator range) {
-        try (range) {
-            return range.hasNext() ? range.next() : null;
-        }
     }
 
     /** A version that ends at a time; null if it is a tombstone. */
@@ -237,7 +249,7 @@ public final class ForrestVersionedStore extends ExpiringStore implements Versio
         long from = query.fromTime().map(time -> time.toEpochMilli()).orElse(Long.MIN_VALUE);
         long to = query.toTime().map(time -> time.toEpochMilli()).orElse(Long.MAX_VALUE);
         long live = isTooOld(to) ? Long.MAX_VALUE : liveSegment() * interval;
-        return VersionIterator.of(this, new VersionIterator.Request(key, from, to, live, query.resultOrder()));
+        return VersionIterator.of(this, data, new VersionIterator.Request(key, from, to, live, query.resultOrder()));
     }
 
     @Override
@@ -253,12 +265,12 @@ public final class ForrestVersionedStore extends ExpiringStore implements Versio
         int most = due;
         due = 0;
         call(() -> {
-            WriteBatch batch = new WriteBatch();
+            Batch batch = batch();
             // All that ended before this.
             long end = live * interval;
             byte[] last = null;
             boolean isAll = true;
-            try (RangeIterator keys = expiry.range(dropFrom, number(live))) {
+            try (Scan keys = expiry.present().range(dropFrom, number(live))) {
                 for (int i = 0; keys.hasNext(); i++) {
                     if (i == most) {
                         isAll = false;
@@ -281,10 +293,10 @@ public final class ForrestVersionedStore extends ExpiringStore implements Versio
     }
 
     /** Deletes the versions of a key that ended before a time: all but the newest of those from before. */
-    private void drop(WriteBatch batch, byte[] key, long time) {
+    private void drop(Batch batch, byte[] key, long time) {
         byte[] end = VersionKeys.end(key);
         List<byte[]> versions = new ArrayList<>();
-        try (RangeIterator range = data.range(VersionKeys.version(key, time - 1), end)) {
+        try (Scan range = data.present().range(VersionKeys.version(key, time - 1), end)) {
             if (!range.hasNext()) {
                 return;
             }
@@ -300,7 +312,65 @@ public final class ForrestVersionedStore extends ExpiringStore implements Versio
         if (versions.size() > DELETED_SINGLY) {
             batch.deleteRange(data, versions.get(0), end);
         } else {
-            versions.forEach(version -> batch.delete(data, version));
+            versions.forEach(version -> batch.put(data, version, null));
+        }
+    }
+
+    /** The store without a way to change it. What it is as a state store, it is as the store. */
+    private final class ReadOnly implements VersionedKeyValueStore<Bytes, byte[]> {
+        private final IsolationLevel level;
+
+        ReadOnly(IsolationLevel level) {
+            this.level = level;
+        }
+
+        @Override
+        public VersionedRecord<byte[]> get(Bytes key) {
+            return ForrestVersionedStore.this.get(key, level);
+        }
+
+        @Override
+        public VersionedRecord<byte[]> get(Bytes key, long asOf) {
+            return ForrestVersionedStore.this.get(key, asOf, level);
+        }
+
+        @Override
+        public long put(Bytes key, byte[] value, long time) {
+            throw onlyRead();
+        }
+
+        @Override
+        public VersionedRecord<byte[]> delete(Bytes key, long time) {
+            throw onlyRead();
+        }
+
+        @Override
+        public void init(StateStoreContext context, StateStore root) {
+            throw onlyRead();
+        }
+
+        @Override
+        public void close() {
+            throw onlyRead();
+        }
+
+        private UnsupportedOperationException onlyRead() {
+            return new UnsupportedOperationException("a read-only store cannot be changed");
+        }
+
+        @Override
+        public String name() {
+            return ForrestVersionedStore.this.name();
+        }
+
+        @Override
+        public boolean persistent() {
+            return ForrestVersionedStore.this.persistent();
+        }
+
+        @Override
+        public boolean isOpen() {
+            return ForrestVersionedStore.this.isOpen();
         }
     }
 }

@@ -125,6 +125,15 @@ final class MemoryBudget {
         throw new ConfigException(name, value, "it must be a whole number from " + least + upTo);
     }
 
+    /** A setting that is true or false; false if it is not there. */
+    static boolean isTrue(Map<String, Object> settings, String name) {
+        String value = String.valueOf(settings.getOrDefault(name, false)).trim();
+        if (value.equalsIgnoreCase("true") || value.equalsIgnoreCase("false")) {
+            return Boolean.parseBoolean(value);
+        }
+        throw new ConfigException(name, settings.get(name), "it must be true or false");
+    }
+
     /** Closes a store. The others get its part. */
     static void close(Store store) {
         synchronized (MemoryBudget.class) {

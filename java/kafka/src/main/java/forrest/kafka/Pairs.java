@@ -1,7 +1,6 @@
 package forrest.kafka;
 
 import forrest.Entry;
-import forrest.RangeIterator;
 import java.util.NoSuchElementException;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
@@ -10,9 +9,9 @@ import org.apache.kafka.streams.state.KeyValueIterator;
 /** The pairs of a range of a store. */
 final class Pairs implements KeyValueIterator<Bytes, byte[]> {
     private final StateStoreBase store;
-    private final RangeIterator range;
+    private final Scan range;
 
-    Pairs(StateStoreBase store, RangeIterator range) {
+    Pairs(StateStoreBase store, Scan range) {
         this.store = store;
         this.range = range;
     }

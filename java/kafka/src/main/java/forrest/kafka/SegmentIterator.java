@@ -1,10 +1,10 @@
 package forrest.kafka;
 
 import forrest.Entry;
-import forrest.RangeIterator;
 import java.util.NoSuchElementException;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.state.KeyValueIterator;
 
@@ -22,13 +22,15 @@ final class SegmentIterator<K> implements KeyValueIterator<K, byte[]> {
 
     private long high;
     private long segment;
-    private RangeIterator range;
+    private Source source;
+    private Scan range;
     private Entry next;
     private boolean isClosed;
 
     /**
      * What is asked for.
      *
+     * @param level whether also what is not committed
      * @param from the lowest time
      * @param to the highest time
      * @param isForward whether segments are read from the oldest on
@@ -38,6 +40,7 @@ final class SegmentIterator<K> implements KeyValueIterator<K, byte[]> {
      * @param <K> into this
      */
     record Request<K>(
+            IsolationLevel level,
             long from,
             long to,
             boolean isForward,
@@ -51,14 +54,15 @@ final class SegmentIterator<K> implements KeyValueIterator<K, byte[]> {
     }
 
     private void begin() {
-        low = Math.max(request.from, store.liveFrom());
-        high = Math.min(request.to, store.streamTime);
+        low = Math.max(request.from, store.liveFrom(request.level));
+        high = Math.min(request.to, store.streamTime(request.level));
         if (low > high) {
             isClosed = true;
             return;
         }
         segment = store.segment(request.isForward ? low : high);
-        range = store.scan(request.keys, segment, low, high, request.isForward);
+        source = store.call(() -> store.data(request.level));
+        range = store.scan(source, request.keys, segment, low, high, request.isForward);
     }
 
     @Override
@@ -94,7 +98,7 @@ final class SegmentIterator<K> implements KeyValueIterator<K, byte[]> {
             return;
         }
         segment += request.isForward ? 1 : -1;
-        range = store.scan(request.keys, segment, low, high, request.isForward);
+        range = store.scan(source, request.keys, segment, low, high, request.isForward);
     }
 
     @Override

@@ -1,6 +1,6 @@
 package forrest.kafka;
 
-import forrest.RangeIterator;
+import org.apache.kafka.common.IsolationLevel;
 
 /**
  * A store of records whose keys begin with a segment of time ({@link SegmentKeys}). A record older than the retention is
@@ -21,8 +21,8 @@ abstract class SegmentedStore extends ExpiringStore {
     }
 
     /** Below this a timestamp is too old to be returned. */
-    final long liveFrom() {
-        return Math.max(0, streamTime - retention + 1);
+    final long liveFrom(IsolationLevel level) {
+        return Math.max(0, streamTime(level) - retention + 1);
     }
 
     /** Notes the time of a record, under the lock. Returns whether its segment is still kept. */
@@ -36,7 +36,7 @@ abstract class SegmentedStore extends ExpiringStore {
         long live = liveSegment();
         if (live > dropped) {
             call(() -> {
-                data.deleteRange(null, number(live));
+                data.deleteRange(new byte[0], number(live));
                 return null;
             });
             dropped = live;
@@ -44,10 +44,11 @@ abstract class SegmentedStore extends ExpiringStore {
     }
 
     /** The pairs of a segment from the first to the last that a range asks for, of times from {@code low} to {@code high}. */
-    final RangeIterator scan(SegmentRange range, long segment, long low, long high, boolean isForward) {
+    final Scan scan(
+            Source source, SegmentRange range, long segment, long low, long high, boolean isForward) {
         long start = segment * interval;
         byte[] first = range.first(segment, Math.max(low, start));
         byte[] last = range.last(segment, high - start < interval ? high : start + interval - 1);
-        return call(() -> isForward ? data.rangeClosed(first, last) : data.reverseClosed(first, last));
+        return call(() -> isForward ? source.rangeClosed(first, last) : source.reverseClosed(first, last));
     }
 }

@@ -12,14 +12,17 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
@@ -27,6 +30,7 @@ import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.errors.TaskCorruptedException;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
+import org.apache.kafka.streams.processor.api.ProcessingContext;
 import org.apache.kafka.streams.processor.internals.ChangelogRecordDeserializationHelper;
 import org.apache.kafka.streams.processor.internals.GlobalProcessorContextImpl;
 import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
@@ -36,6 +40,8 @@ import org.apache.kafka.streams.query.Query;
 import org.apache.kafka.streams.query.QueryConfig;
 import org.apache.kafka.streams.query.QueryResult;
 import org.apache.kafka.streams.state.internals.StoreQueryUtils;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * What all state stores share: the directory, opening and closing, offsets, positions, restoring, and exceptions.
@@ -58,8 +64,25 @@ import org.apache.kafka.streams.state.internals.StoreQueryUtils;
  * status says that there are some, opening under exactly-once fails with {@link TaskCorruptedException}, and Kafka
  * Streams restores the store from its changelog. A global store, which has no task, fails with {@link
  * ProcessorStateException}: only then is its directory deleted.
+ *
+ * <p><b>Transactional stores.</b> With the setting {@code forrest.transactional}, or Kafka's own for this, changes by the
+ * application are kept apart in memory ({@link Changes}); all reads find them. A commit applies them in one batch with
+ * offsets, position and time, so the log has the last commit and nothing after it, and the status stays "closed". What
+ * is closed or killed without a commit loses its changes alone. If they take more than {@link #APART_BYTES}, they are
+ * applied with the status "open", as without the setting.
  */
 abstract class StateStoreBase implements StateStore {
+    private static final Logger LOG = LoggerFactory.getLogger(StateStoreBase.class);
+
+    /** Whether changes are kept apart until a commit. */
+    static final String TRANSACTIONAL = "forrest.transactional";
+
+    /** The same of Kafka Streams 4.4 (KIP-892). */
+    private static final String TRANSACTIONAL_IN_KAFKA = "enable.transactional.statestores";
+
+    /** Bytes of changes that a store keeps apart. At half of them it asks Kafka Streams for a commit. */
+    static final long APART_BYTES = 16 << 20;
+
     /** The directory of stores in that of a task. */
     static final String DIRECTORY = "forrest";
 
@@ -83,7 +106,7 @@ abstract class StateStoreBase implements StateStore {
     volatile long streamTime = -1;
 
     StateStoreContext context;
-    Keyspace data;
+    Table data;
 
     private final String name;
     private final String kind;
@@ -95,6 +118,12 @@ abstract class StateStoreBase implements StateStore {
     private File directory;
     private volatile Store store;
     private Keyspace meta;
+    /** The keyspaces with records. */
+    private List<Table> tables = List.of();
+
+    private boolean isTransactional;
+    /** The highest timestamp of what was committed. */
+    private volatile long committedTime = -1;
     private boolean isConsistent;
     private volatile boolean isOpen;
     /** Whether the log has the status "open". Guarded by {@link #lock}. */
@@ -115,7 +144,7 @@ abstract class StateStoreBase implements StateStore {
     }
 
     /** Adds a record of the changelog to a batch. */
-    abstract void restore(WriteBatch batch, ConsumerRecord<byte[], byte[]> record);
+    abstract void restore(Batch batch, ConsumerRecord<byte[], byte[]> record);
 
     /** Called when the store was opened, before anything is read of it. */
     void opened(Store opened) {}
@@ -152,6 +181,8 @@ abstract class StateStoreBase implements StateStore {
         this.context = context;
         forget();
         this.isConsistent = isTrue(context.appConfigs().get(CONSISTENCY));
+        isTransactional = MemoryBudget.isTrue(context.appConfigs(), TRANSACTIONAL)
+                || isTrue(context.appConfigs().get(TRANSACTIONAL_IN_KAFKA));
         directory = new File(new File(context.stateDir(), DIRECTORY), name);
         if (opensAt(directory)) {
             open();
@@ -181,7 +212,8 @@ abstract class StateStoreBase implements StateStore {
             Store opened = MemoryBudget.open(context.appConfigs(), directory.getAbsolutePath());
             try {
                 meta = opened.keyspace(META);
-                data = opened.keyspace();
+                tables = new ArrayList<>();
+                data = table(opened.keyspace());
                 opened(opened);
                 check(opened);
             } catch (RuntimeException e) {
@@ -195,6 +227,13 @@ abstract class StateStoreBase implements StateStore {
             throw new ProcessorStateException(
                     "store " + name + " cannot be opened without the native library: " + e.getMessage(), e);
         }
+    }
+
+    /** A keyspace with records of the store that is being opened. */
+    final Table table(Keyspace keyspace) {
+        Table table = new Table(keyspace, isTransactional);
+        tables.add(table);
+        return table;
     }
 
     /** Opens a store again that was closed. */
@@ -231,6 +270,7 @@ abstract class StateStoreBase implements StateStore {
         readPosition(meta.get(POSITION));
         byte[] time = meta.get(TIME);
         streamTime = Math.max(streamTime, time == null ? -1 : ByteBuffer.wrap(time).getLong());
+        committedTime = streamTime;
         if (found == null) {
             opened.write(new WriteBatch().put(meta, KIND, bytes(kind)), Durability.BUFFERED);
         }
@@ -264,11 +304,21 @@ abstract class StateStoreBase implements StateStore {
                 batch.put(meta, STATUS, CLOSED);
             }
             call(() -> {
-                store.write(batch, Durability.BUFFERED);
+                applyTables(batch);
                 isChanged = false;
                 hasOpen &= !ends;
                 return null;
             });
+            committedTime = streamTime;
+        }
+    }
+
+    /** Writes a batch, and with it what is kept apart. */
+    private void applyTables(WriteBatch batch) {
+        tables.forEach(table -> table.addTo(batch));
+        store.write(batch, Durability.BUFFERED);
+        if (isTransactional) {
+            tables.forEach(Table::applied);
         }
     }
 
@@ -318,17 +368,19 @@ abstract class StateStoreBase implements StateStore {
                 return;
             }
             try {
-                WriteBatch batch = committed();
+                // If a task is closed without a commit, its last changes do not count. What is kept apart goes with its
+                // position and time; for what was applied the status stays.
+                WriteBatch batch = isTransactional && isChanged ? new WriteBatch() : committed();
                 if (hasOpen && !isChanged) {
                     batch.put(meta, STATUS, CLOSED);
                 }
-                // If a task is closed without a commit, the status stays: its last changes do not count.
                 store.write(batch, Durability.BUFFERED);
             } catch (ForrestException e) {
                 throw failed("closed", e);
             } finally {
                 MemoryBudget.close(store);
                 store = null;
+                tables = List.of();
             }
         }
     }
@@ -348,24 +400,70 @@ abstract class StateStoreBase implements StateStore {
         StoreQueryUtils.updatePosition(position, context);
     }
 
-    /** Changes the store by a record that is being processed, under the lock. The status is in the log before it. */
+    /**
+     * Changes the store by a record that is being processed, under the lock. The status is in the log before what is not
+     * kept apart.
+     */
     final <R> R change(Supplier<R> change) {
         return call(() -> {
-            if (!hasOpen) {
-                store.write(new WriteBatch().put(meta, STATUS, OPEN));
-                hasOpen = true;
-            }
             isChanged = true;
-            return change.get();
+            if (!isTransactional) {
+                begin();
+                return change.get();
+            }
+            R result = change.get();
+            long bytes = approximateNumUncommittedBytes();
+            if (bytes > APART_BYTES / 2 && context instanceof ProcessingContext processing) {
+                processing.commit();
+            }
+            if (bytes > APART_BYTES) {
+                LOG.warn("store {} has {} bytes of changes without a commit, and applies them now", name, bytes);
+                begin();
+                applyTables(new WriteBatch());
+            }
+            return result;
         });
     }
 
+    /** Notes in the log that changes follow which are not committed. */
+    private void begin() {
+        if (!hasOpen) {
+            store.write(new WriteBatch().put(meta, STATUS, OPEN));
+            hasOpen = true;
+        }
+    }
+
+    /** A batch for changes by a record that is being processed. */
+    final Batch batch() {
+        return new Batch(isTransactional);
+    }
+
     /** Applies a batch, all of it or nothing. */
-    final void write(WriteBatch batch) {
+    final void write(Batch batch) {
         call(() -> {
-            store.write(batch);
+            if (batch.changes.size() > 0) {
+                store.write(batch.changes);
+            }
             return null;
         });
+    }
+
+    /**
+     * Bytes of memory that the changes take which are kept apart, about; 0 if the store is not transactional. Kafka
+     * Streams 4.4 commits early if these are many.
+     */
+    public long approximateNumUncommittedBytes() {
+        return tables.stream().mapToLong(Table::uncommittedBytes).sum();
+    }
+
+    /** What is read of the records: with what is not committed, or without. */
+    final Source data(IsolationLevel level) {
+        return level == IsolationLevel.READ_COMMITTED ? data.committed : data.present();
+    }
+
+    /** The highest timestamp that was seen, with what is not committed, or without. */
+    final long streamTime(IsolationLevel level) {
+        return isTransactional && level == IsolationLevel.READ_COMMITTED ? committedTime : streamTime;
     }
 
     /** The state of the store at this instant. */
@@ -376,7 +474,7 @@ abstract class StateStoreBase implements StateStore {
     private void restoreBatch(Collection<ConsumerRecord<byte[], byte[]>> records) {
         synchronized (lock) {
             restores();
-            WriteBatch batch = call(WriteBatch::new);
+            Batch batch = call(() -> new Batch(false));
             // Position and time follow what was written, also if a record is refused.
             Position reached = position.copy();
             long time = streamTime;
@@ -384,9 +482,9 @@ abstract class StateStoreBase implements StateStore {
                 for (ConsumerRecord<byte[], byte[]> record : records) {
                     ChangelogRecordDeserializationHelper.applyChecksAndUpdatePosition(record, isConsistent, reached);
                     restore(batch, record);
-                    if (batch.bytes() > RESTORE_BYTES) {
+                    if (batch.changes.bytes() > RESTORE_BYTES) {
                         write(batch);
-                        batch.clear();
+                        batch.changes.clear();
                         position.merge(reached);
                         time = streamTime;
                     }

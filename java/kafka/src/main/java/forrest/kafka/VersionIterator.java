@@ -1,7 +1,6 @@
 package forrest.kafka;
 
 import forrest.Entry;
-import forrest.RangeIterator;
 import forrest.Snapshot;
 import java.util.NoSuchElementException;
 import org.apache.kafka.streams.query.ResultOrder;
@@ -15,7 +14,7 @@ final class VersionIterator implements VersionedRecordIterator<byte[]> {
     private final StateStoreBase store;
     private final Request request;
     private final Snapshot snapshot;
-    private final RangeIterator range;
+    private final Scan range;
     /** Where the version ends that comes next in a range from the newest on. */
     private long end;
 
@@ -37,26 +36,27 @@ final class VersionIterator implements VersionedRecordIterator<byte[]> {
         }
     }
 
-    private VersionIterator(StateStoreBase store, Request request, Snapshot snapshot) {
+    private VersionIterator(StateStoreBase store, Table table, Request request, Snapshot snapshot) {
         this.store = store;
         this.request = request;
         this.snapshot = snapshot;
         byte[] newest = VersionKeys.newest(request.key);
         byte[] end = VersionKeys.end(request.key);
+        Source source = table.at(snapshot, newest, end);
         if (request.isAscending()) {
-            Entry first = ForrestVersionedStore.first(
-                    snapshot.range(VersionKeys.version(request.key, request.from), end));
-            range = first == null ? snapshot.reverse(newest, end) : snapshot.reverseClosed(newest, first.key());
+            Entry first = source.first(VersionKeys.version(request.key, request.from), end);
+            range = first == null ? source.reverse(newest, end) : source.reverseClosed(newest, first.key());
         } else {
-            this.end = ForrestVersionedStore.end(snapshot, request.key, request.to);
-            range = snapshot.range(VersionKeys.version(request.key, request.to), end);
+            this.end = ForrestVersionedStore.end(source, request.key, request.to);
+            range = source.range(VersionKeys.version(request.key, request.to), end);
         }
     }
 
-    static VersionIterator of(StateStoreBase store, Request request) {
+    /** The versions of a key of a table. Called under the lock of the store. */
+    static VersionIterator of(StateStoreBase store, Table table, Request request) {
         Snapshot snapshot = store.snapshot();
         try {
-            return store.call(() -> new VersionIterator(store, request, snapshot));
+            return store.call(() -> new VersionIterator(store, table, request, snapshot));
         } catch (RuntimeException e) {
             snapshot.close();
             throw e;

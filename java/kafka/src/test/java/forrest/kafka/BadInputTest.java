@@ -86,7 +86,7 @@ class BadInputTest {
     }
 
     private static long records(StateStoreBase store) {
-        try (var range = store.data.range(null, null)) {
+        try (var range = store.data.keyspace.range(null, null)) {
             long records = 0;
             for (; range.hasNext(); range.next()) {
                 records++;

@@ -109,7 +109,7 @@ class VersionedStoreTest {
         store.put(key("ash"), value("ash"), 7);
         store.put(key("elm"), value("elm"), 8);
         store.delete(key("elm"), 9);
-        assertEquals(53, count(store.data));
+        assertEquals(53, count(store.data.keyspace));
         // Puts of another key do the work.
         for (long time = 1_000; time < 1_400; time++) {
             store.put(key("yew"), value("yew"), time);
@@ -120,7 +120,7 @@ class VersionedStoreTest {
         assertNull(store.get(key("oak"), 10));
         assertNull(store.get(key("elm")));
         // The newest of oak and ash, and those of yew that are not old.
-        long left = count(store.data);
+        long left = count(store.data.keyspace);
         assertTrue(left >= 103 && left < 103 + 90, left + " versions");
         store.close();
     }

@@ -8,8 +8,10 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
 import java.util.function.Function;
@@ -40,6 +42,8 @@ import org.junit.jupiter.api.io.TempDir;
 /**
  * The same random calls on RocksDB's window and session stores and on Forrest's give the same results, plain and with
  * Kafka's cache before them. Some keys are prefixes of others, and go on with bytes like those of a timestamp.
+ *
+ * <p>Of two rounds, whose seeds follow each other, one is of transactional stores, which are committed now and then.
  *
  * <p>Without a cache, a range of keys must be what all keys are, filtered. RocksDB's store misses some windows there: its
  * upper bound (OrderedBytes.upperRange in Kafka 4.3.1) is too low if a key is the bound's prefix and the bound goes on
@@ -86,7 +90,7 @@ class SegmentedDifferentialTest {
     void aCacheReplacesAndDeletesWhatTheStoreHas() {
         Bytes one = bytes('a');
         Bytes two = bytes('a', 0);
-        var round = new WindowRound(1, directory, true);
+        var round = new WindowRound(2, directory, true);
         round.set(one, TODAY, new byte[] {1});
         round.set(two, TODAY, new byte[] {1});
         round.flush();
@@ -110,7 +114,7 @@ class SegmentedDifferentialTest {
         Bytes two = bytes('a', 0);
         String window = " Window{startMs=" + TODAY + ", endMs=" + (TODAY + SIZE) + "}=";
         for (boolean isCached : new boolean[] {false, true}) {
-            var round = new WindowRound(1, new File(directory, "" + isCached), isCached);
+            var round = new WindowRound(2, new File(directory, "" + isCached), isCached);
             round.set(one, TODAY, new byte[] {1});
             round.flush();
             round.set(one, TODAY, new byte[] {2});
@@ -141,16 +145,32 @@ class SegmentedDifferentialTest {
     private static final class Side<S extends StateStore> {
         private final Supplier<S> maker;
         private final InternalMockProcessorContext<?, ?> context;
+        private final boolean isTransactional;
         private S store;
 
-        Side(Supplier<S> maker, long cacheBytes, File directory) {
+        Side(Supplier<S> maker, long cacheBytes, File directory, boolean isTransactional) {
             this.maker = maker;
+            this.isTransactional = isTransactional;
             directory.mkdirs();
             ThreadCache cache =
                     new ThreadCache(new LogContext(), cacheBytes, new MockStreamsMetrics(new Metrics()));
             context = new InternalMockProcessorContext<>(
-                    directory, Serdes.Bytes(), Serdes.ByteArray(), new MockRecordCollector(), cache);
+                    directory, Serdes.Bytes(), Serdes.ByteArray(), new MockRecordCollector(), cache) {
+                @Override
+                public Map<String, Object> appConfigs() {
+                    Map<String, Object> settings = new HashMap<>(super.appConfigs());
+                    settings.put("forrest.transactional", isTransactional);
+                    return settings;
+                }
+            };
             open();
+        }
+
+        /** Commits, if there may be changes that are not. */
+        void settle() {
+            if (isTransactional) {
+                store.commit(Map.of());
+            }
         }
 
         void open() {
@@ -162,6 +182,7 @@ class SegmentedDifferentialTest {
     /** Some thousand calls. */
     private abstract static class Round<S extends StateStore> {
         final Random random;
+        final boolean isTransactional;
         final boolean isCached;
         final long retention;
         final List<Bytes> keys = new ArrayList<>();
@@ -172,6 +193,7 @@ class SegmentedDifferentialTest {
 
         Round(long seed, boolean isCached) {
             random = new Random(seed);
+            isTransactional = seed % 2 != 0;
             this.isCached = isCached;
             boolean isToday = random.nextInt(4) != 0;
             // Kafka's cache looks into each segment since 1970.
@@ -196,8 +218,8 @@ class SegmentedDifferentialTest {
         final void sides(Supplier<S> rocksMaker, Supplier<S> forrestMaker, File directory) {
             // A small one evicts in between.
             long cacheBytes = random.nextBoolean() ? 4_000 : 1 << 20;
-            rocks = new Side<>(rocksMaker, cacheBytes, new File(directory, "rocks"));
-            forrest = new Side<>(forrestMaker, cacheBytes, new File(directory, "forrest"));
+            rocks = new Side<>(rocksMaker, cacheBytes, new File(directory, "rocks"), false);
+            forrest = new Side<>(forrestMaker, cacheBytes, new File(directory, "forrest"), isTransactional);
         }
 
         abstract void put(Bytes key, long time, byte[] value);
@@ -231,7 +253,12 @@ class SegmentedDifferentialTest {
                         set(key(), now, new byte[4]);
                     }
                     case 2, 3, 4 -> set(key(), time(), null);
-                    case 5 -> flush();
+                    case 5 -> {
+                        flush();
+                        if (random.nextBoolean()) {
+                            forrest.settle();
+                        }
+                    }
                     case 6 -> restore();
                     case 7 -> {
                         if (random.nextInt(8) == 0) {
@@ -271,6 +298,8 @@ class SegmentedDifferentialTest {
             if (isCached) {
                 return;
             }
+            // Kafka Streams restores only what has no changes.
+            forrest.settle();
             List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
             for (int i = random.nextInt(10); i >= 0; i--) {
                 long time = time();
@@ -294,6 +323,7 @@ class SegmentedDifferentialTest {
 
         private void reopen() {
             if (!isCached) {
+                forrest.settle();
                 forrest.store.close();
                 forrest.open();
             }

@@ -1,0 +1,99 @@
+package forrest.kafka;
+
+import forrest.Keyspace;
+import forrest.Snapshot;
+import forrest.WriteBatch;
+
+/**
+ * A keyspace of a state store. If the store keeps apart what is not committed, changes stay in memory until {@link
+ * #applied()}; else they are applied at once.
+ */
+final class Table {
+    final Keyspace keyspace;
+    /** What was committed; without changes that are kept apart, all. */
+    final Source committed;
+
+    /** Changes that are kept apart, or null. */
+    private volatile Changes changes;
+
+    private volatile Source present;
+
+    Table(Keyspace keyspace, boolean keepsApart) {
+        this.keyspace = keyspace;
+        this.committed = new Source(keyspace, null);
+        this.present = committed;
+        if (keepsApart) {
+            applied();
+        }
+    }
+
+    /** All that was changed. */
+    Source present() {
+        return present;
+    }
+
+    /** What a snapshot has, with the changes of a range up to now. Called under the lock of the state store. */
+    Source at(Snapshot snapshot, byte[] from, byte[] to) {
+        return new Source(snapshot, changes == null ? null : changes.copy(from, to));
+    }
+
+    /** Sets a key; null deletes it. */
+    void put(byte[] key, byte[] value) {
+        if (changes != null) {
+            changes.put(key, value == null ? Changes.DELETED : value);
+        } else if (value == null) {
+            keyspace.delete(key);
+        } else {
+            keyspace.put(key, value);
+        }
+    }
+
+    /** Sets a key that has no value. Returns the value that it has otherwise, or null. */
+    byte[] putIfAbsent(byte[] key, byte[] value) {
+        if (changes == null) {
+            return keyspace.putIfAbsent(key, value);
+        }
+        byte[] found = present.get(key);
+        if (found == null) {
+            changes.put(key, value);
+        }
+        return found;
+    }
+
+    /** Deletes a key, and returns the value that it had, or null. */
+    byte[] remove(byte[] key) {
+        if (changes == null) {
+            return keyspace.remove(key);
+        }
+        byte[] found = present.get(key);
+        changes.put(key, Changes.DELETED);
+        return found;
+    }
+
+    /** Deletes the keys with {@code from <= key < to}. */
+    void deleteRange(byte[] from, byte[] to) {
+        if (changes != null) {
+            changes.deleteRange(from, to);
+        } else {
+            keyspace.deleteRange(from, to);
+        }
+    }
+
+    /** Bytes of memory that the changes take which are kept apart, about. */
+    long uncommittedBytes() {
+        return changes == null ? 0 : changes.bytes();
+    }
+
+    /** Adds the changes that are kept apart to a batch, which applies them. */
+    void addTo(WriteBatch batch) {
+        if (changes != null) {
+            changes.addTo(batch, keyspace);
+        }
+    }
+
+    /** The changes were applied. Who reads them goes on with those that it has. */
+    void applied() {
+        changes = new Changes();
+        present = new Source(keyspace, changes);
+    }
+}
