@@ -281,7 +281,7 @@ impl Model {
             }
             Op::CompareRange { start, end, pairs } => {
                 let expected: BTreeMap<_, _> = Pairs::new(pairs).collect();
-                let is_in = |key: &[u8]| key >= &start[..] && end.as_ref().is_none_or(|end| key < end);
+                let is_in = |key: &[u8]| key >= &start[..] && end.as_ref().is_none_or(|end| key < &end[..]);
                 let there: Vec<_> = histories.keys().filter(|key| is_in(key)).map(|key| &key[..]).collect();
                 let keys: BTreeSet<&[u8]> = expected.keys().copied().chain(there).collect();
                 let differs =

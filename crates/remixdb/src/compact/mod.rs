@@ -712,9 +712,9 @@ impl Core {
         let committed = checked.and_then(|()| manifest.commit(edits));
         committed.map_err(|error| self.log().stop(error))?;
         self.note_kept(manifest.state(), flushed.is_some());
-        // A caller that holds the order lock does not wait for what can be read later.
-        let cached =
-            if held.is_some() { Vec::new() } else { replaced.iter().filter(|one| one.is_cached()).collect() };
+        // A caller that holds the order lock, or closes the store, does not wait for what can be read later.
+        let has_time = held.is_none() && !self.work.is_closing();
+        let cached: Vec<_> = replaced.iter().filter(|one| has_time && one.is_cached()).collect();
         match held {
             Some(order) => drop(self.install(order, flushed, replaced, logs)),
             None => {
