@@ -25,15 +25,14 @@ use crate::batch::WriteBatch;
 use crate::builder::WriteOptions;
 use crate::cursor::Range;
 use crate::db::{Db, Snapshot};
-use crate::keyspace::{BLOBS_KEY, BLOBS_LAYOUTS, BLOBS_OR_TTL, Keyspace};
+use crate::keyspace::{BLOBS_KEY, BLOBS_LAYOUTS, Keyspace, choose_blobs_or_ttl};
 use crate::view::View;
-use forrest_base::lock;
 use forrest_engine::{Error, ErrorKind, KeyRange, MAX_KEY_BYTES, Result, Value, Written};
 use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The greatest length of a key of a blob, in bytes.
@@ -213,15 +212,7 @@ impl Blobs {
         let key = blob_key(key.as_ref())?;
         self.begin_to_write()?;
         let blobs = self.clone();
-        Ok(BlobWriter {
-            blobs,
-            key,
-            id: None,
-            mark: None,
-            may_be_marked: false,
-            pieces: 0,
-            piece: Vec::new(),
-        })
+        Ok(BlobWriter { blobs, key, id: None, mark: None, tried: None, pieces: 0, piece: Vec::new() })
     }
 
     /// A blob as it is now, to be read; `None` if there is none. Until it is dropped, it holds a
@@ -306,7 +297,7 @@ impl Blobs {
     fn begin_to_write(&self) -> Result<()> {
         check_stays(&self.space)?;
         if !is_laid_out(&self.space, self.name())? {
-            let _no_ttl_meanwhile = lock(&BLOBS_OR_TTL);
+            let _no_ttl_meanwhile = choose_blobs_or_ttl()?;
             check_stays(&self.space)?;
             // Another thread may do the same.
             let _ = self.space.compare_and_swap(BLOBS_KEY, None, Some(LAYOUT))?;
@@ -392,8 +383,9 @@ pub struct BlobWriter {
     id: Option<u64>,
     /// The value of the mark, once a piece was written.
     mark: Option<[u8; 16]>,
-    /// The mark may be there although the first piece failed: a store that stopped may make it durable later.
-    may_be_marked: bool,
+    /// The mark of the first piece, which may be there although that failed: a store that stopped may make it durable
+    /// later.
+    tried: Option<[u8; 16]>,
     /// The number of pieces that are written.
     pieces: u32,
     /// What comes next, less than a piece.
@@ -446,7 +438,7 @@ impl BlobWriter {
                 batch.on(&blobs.space).compare_and_swap(mark_key(id), Some(mark), None);
             } else {
                 batch.on(&blobs.space).compare_and_swap(BLOBS_KEY, Some(LAYOUT), Some(LAYOUT));
-                if self.may_be_marked {
+                if self.tried.is_some() {
                     batch.on(&blobs.space).delete(mark_key(id));
                 }
             }
@@ -463,7 +455,7 @@ impl BlobWriter {
                 }
                 written => {
                     if written.is_applied() {
-                        (self.mark, self.may_be_marked) = (None, false);
+                        (self.mark, self.tried) = (None, None);
                     }
                     return Ok(written);
                 }
@@ -482,7 +474,7 @@ impl BlobWriter {
                 Some(last) => number(last)
                     .and_then(|last| last.checked_add(1))
                     .ok_or_else(|| damaged(name, "the counter of ids is wrong"))?,
-                None => 1,
+                None => first_id(),
             };
             let mut batch = WriteBatch::new();
             let mut on = batch.on(space);
@@ -510,16 +502,19 @@ impl BlobWriter {
                 mark
             }
             None => {
-                let mut mark = [0; 16];
-                mark[..8].copy_from_slice(&self.blobs.db.opening().to_be_bytes());
-                mark[8..].copy_from_slice(&now_ms().to_be_bytes());
+                let opening = self.blobs.db.opening();
+                let mark = *self.tried.get_or_insert_with(|| {
+                    let mut mark = [0; 16];
+                    mark[..8].copy_from_slice(&opening.to_be_bytes());
+                    mark[8..].copy_from_slice(&now_ms().to_be_bytes());
+                    mark
+                });
                 on.compare_and_swap(BLOBS_KEY, Some(LAYOUT), Some(LAYOUT));
                 on.set(mark_key(id), mark);
                 mark
             }
         };
         on.set(piece_key(id, self.pieces), piece);
-        self.may_be_marked = true;
         if !self.blobs.db.try_write(batch)?.is_applied() {
             return Err(self.removed());
         }
@@ -565,16 +560,10 @@ impl Write for BlobWriter {
 
 impl Drop for BlobWriter {
     fn drop(&mut self) {
-        if let Some(id) = self.id
-            && (self.mark.is_some() || self.may_be_marked)
-        {
+        if let (Some(id), Some(mark)) = (self.id, self.mark.or(self.tried)) {
             let mut batch = WriteBatch::new();
             let mut on = batch.on(&self.blobs.space);
-            match &self.mark {
-                Some(mark) => on.compare_and_swap(mark_key(id), Some(mark), None),
-                None => on.delete(mark_key(id)),
-            };
-            on.delete_range(pieces_of(id));
+            on.compare_and_swap(mark_key(id), Some(&mark), None).delete_range(pieces_of(id));
             // If it fails, the mark stays, by which another opening of the store removes the pieces.
             let _ = self.blobs.db.try_write(batch);
         }
@@ -781,6 +770,16 @@ fn numbers(bytes: &[u8]) -> Option<(u64, u64)> {
 }
 
 /// The time in milliseconds since 1970.
+/// The first id of a keyspace. After it was cleared there may be writers from before: no later writer gets an id of
+/// theirs. They take less than 2^20 in a millisecond.
+fn first_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let now = now_ms() << 20;
+    // ORDERING: relaxed, because nothing else depends on it.
+    let last = NEXT.fetch_update(Relaxed, Relaxed, |next| Some(next.max(now) + (1 << 20)));
+    last.unwrap_or_else(|last| last).max(now)
+}
+
 fn now_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.as_millis().try_into().unwrap_or(u64::MAX)

@@ -6,22 +6,44 @@
 use crate::engine;
 use crate::ingest::Ingest;
 use crate::view::View;
-use forrest_base::lock;
 use forrest_engine::{
-    Compression, Error, Expires, KeyRange, Keyspace as _, Op, Outcome, Result, Swap, Value, prefix_end,
+    Compression, Error, ErrorKind, Expires, KeyRange, Keyspace as _, Op, Outcome, Result, Swap, Value,
+    prefix_end,
 };
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Mutex;
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The key by which a keyspace of blobs is known, and how its value begins (blobs.rs).
 pub(crate) const BLOBS_KEY: [u8; 1] = [0];
 pub(crate) const BLOBS_LAYOUTS: &[u8] = b"forrest blobs ";
 
 /// Held from the look whether a keyspace has blobs, or a time to live, until it has the other one. Rarely, so that one
-/// is enough for all stores.
-pub(crate) static BLOBS_OR_TTL: Mutex<()> = Mutex::new(());
+/// is enough for all stores. Nobody waits long for it: its holder may wait for a listener, which may want it too.
+static BLOBS_OR_TTL: Mutex<()> = Mutex::new(());
+const CHOOSE_WAIT: Duration = Duration::from_secs(5);
+const CHOOSE_PAUSE: Duration = Duration::from_millis(1);
+
+/// The lock above.
+///
+/// # Errors
+/// `Busy` if another thread holds it for five seconds.
+pub(crate) fn choose_blobs_or_ttl() -> Result<MutexGuard<'static, ()>> {
+    let begin = Instant::now();
+    loop {
+        match BLOBS_OR_TTL.try_lock() {
+            Ok(held) => return Ok(held),
+            Err(TryLockError::Poisoned(held)) => return Ok(held.into_inner()),
+            Err(TryLockError::WouldBlock) if begin.elapsed() < CHOOSE_WAIT => thread::sleep(CHOOSE_PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                let what = "another thread is choosing a time to live or writing the first blob of a keyspace; try again";
+                return Err(Error::new(ErrorKind::Busy, what));
+            }
+        }
+    }
+}
 
 /// One ordered map of a store. A clone is another handle to it. It dereferences to [`View`], which has the
 /// methods that read.
@@ -389,7 +411,8 @@ impl Keyspace {
     ///
     /// # Errors
     /// `Unsupported` in memory and in the kernel, and in a store that is only read; `InvalidArgument` for zero, and if
-    /// the keyspace was dropped, or has [blobs](crate::Blobs), whose pieces would expire one by one; `Io`;
+    /// the keyspace was dropped, or has [blobs](crate::Blobs), whose pieces would expire one by one; `Busy` if another
+    /// thread chooses, or writes a first blob, for five seconds; `Io`;
     /// `OutOfSpace`; `Stopped`.
     ///
     /// ```
@@ -414,7 +437,7 @@ impl Keyspace {
         }
         // Also the lock belongs to the process that opened the store.
         self.get(BLOBS_KEY)?;
-        let _no_blobs_meanwhile = lock(&BLOBS_OR_TTL);
+        let _no_blobs_meanwhile = choose_blobs_or_ttl()?;
         if self.get(BLOBS_KEY)?.is_some_and(|layout| layout.starts_with(BLOBS_LAYOUTS)) {
             return Err(Error::invalid(format!(
                 "the keyspace \"{}\" has blobs, whose pieces would expire one by one; choose a time to live for a \

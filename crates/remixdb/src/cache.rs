@@ -656,13 +656,14 @@ impl Pages {
         Ok(PageRef(self.cache.keep(frames, self.slots(), page, claimed)))
     }
 
-    /// Whether most pages are kept, as far as a sample of them shows.
-    pub(crate) fn are_kept(&self) -> bool {
-        let Some(slots) = self.slots.get() else { return false };
-        let sample = slots.iter().step_by(slots.len().div_ceil(SAMPLE).max(1));
+    /// How many of the first `pages` are kept, as far as a sample of them shows.
+    pub(crate) fn kept_of(&self, pages: u32) -> u32 {
+        let Some(slots) = self.slots.get() else { return 0 };
+        let first = &slots[..(pages as usize).min(slots.len())];
+        let sample = first.iter().step_by(first.len().div_ceil(SAMPLE).max(1));
         let (seen, kept) =
-            sample.fold((0, 0), |(seen, kept), slot| (seen + 1, kept + usize::from(slot.frame().is_some())));
-        kept * 8 >= seen * 7
+            sample.fold((0, 0), |(seen, kept), slot| (seen + 1, kept + u64::from(slot.frame().is_some())));
+        (u64::from(pages) * kept / seen.max(1)) as u32
     }
 
     /// Whether the cache can keep some more pages without evicting others.
@@ -696,19 +697,11 @@ impl Pages {
     }
 }
 
-/// No thread sets a slot any more.
+/// Visits each of the file's slots once, and takes the lock for those that name a frame, some at a time.
 impl Drop for Pages {
     fn drop(&mut self) {
-        self.leave();
-    }
-}
-
-impl Pages {
-    /// Frees the kept pages. Visits each of the file's slots once, and takes the lock for those that name a frame, some
-    /// at a time.
-    pub(crate) fn leave(&self) {
         let Some(slots) = self.slots.get() else { return };
-        // Some are cleared meanwhile.
+        // No thread sets a slot any more, and some are cleared meanwhile.
         let named: Vec<&Slot> = slots.iter().filter(|slot| slot.frame().is_some()).collect();
         for some in named.chunks(FORGOTTEN_MAX) {
             // Dropped after the lock is released.

@@ -32,7 +32,7 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -171,6 +171,8 @@ pub(crate) struct Core {
     pub(crate) unapplied: Mutex<Vec<Unapplied>>,
     /// Numbers of the tables and logs that ingests write, which no manifest names yet.
     pub(crate) ingested: Mutex<BTreeSet<u64>>,
+    /// Tables that come in place of cached ones, and are to be read into the cache.
+    pub(crate) to_cache: Mutex<Vec<Weak<Table>>>,
     /// Whether the memtable is to become tables before it is full, because they give back space.
     pub(crate) is_flush_due: AtomicBool,
     /// How the space of kept logs comes back.

@@ -494,6 +494,7 @@ fn core(shared: &Arc<Shared>, builder: &Options, workers: Workers, next_number: 
         workers,
         unapplied: Mutex::default(),
         ingested: Mutex::default(),
+        to_cache: Mutex::default(),
         is_flush_due: AtomicBool::new(false),
         collector: Mutex::default(),
         keeping: Mutex::default(),

@@ -474,6 +474,7 @@ impl Core {
                             let _ = self.remove_waiting();
                         }
                     }
+                    while !self.work.is_called() && self.fill_cache() {}
                     while !self.work.is_called() && matches!(self.compact_worn(), Ok(true)) {}
                     while since.elapsed() >= QUIET
                         && self.log().is_begun()

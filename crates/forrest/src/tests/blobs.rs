@@ -520,6 +520,54 @@ pub(super) fn cleared_after_a_failure() {
     assert!(failures >= 4, "{failures}");
 }
 
+/// Cause: after a clear, ids began at 1 again, so a later blob had the id of a writer from before. Cure: no id comes
+/// twice.
+#[test]
+fn a_writer_from_before_a_clear_harms_no_later_blob() {
+    let db = Db::open("memory:").unwrap();
+    let (space, blobs) = (db.keyspace("blobs").unwrap(), blobs(&db));
+    let piece = |byte: u8| vec![byte; PIECE_BYTES as usize];
+    for _ in 0..100 {
+        let mut old = blobs.writer("oak").unwrap();
+        old.write_all(&piece(1)).unwrap();
+        space.clear().unwrap();
+        let mut new = blobs.writer("elm").unwrap();
+        new.write_all(&piece(2)).unwrap();
+        assert!(old.write_all(&piece(1)).is_err());
+        drop(old);
+        new.write_all(&piece(2)).unwrap();
+        new.finish().unwrap();
+        assert_eq!(blobs.get("elm").unwrap().map(whole), Some([piece(2), piece(2)].concat()));
+        space.clear().unwrap();
+    }
+}
+
+/// The same with a writer whose first piece has failed, so that it does not know whether its mark is there.
+#[cfg(feature = "simulated")]
+#[test]
+fn a_failed_writer_from_before_a_clear_harms_no_later_blob() {
+    use crate::simulated::{Failure, Fault, Times};
+    let builder = Db::builder().pages(crate::Pages::Plain).workers(1).durability(crate::Durability::Sync);
+    let mut failures = 0;
+    for later in 0..6 {
+        let disk = Simulated::new();
+        let (db, _background) = simulated::open_unattended(disk.clone(), &builder).expect("a new store");
+        let (space, blobs) = (db.keyspace("blobs").unwrap(), blobs(&db));
+        let mut old = blobs.writer("oak").expect("the key is short");
+        disk.fail(Fault { at: disk.ios() + later, times: Times::Once, kind: Failure::Eio });
+        if old.write(&[7; PIECE_BYTES as usize]).is_ok() {
+            continue;
+        }
+        failures += 1;
+        db.resume().expect("the disk works again");
+        space.clear().expect("the disk works");
+        write(&blobs, &mut Random::new(1), b"elm", &[8; 2_500]).expect("the disk works");
+        drop(old);
+        assert_eq!(blobs.get("elm").unwrap().map(whole), Some(vec![8; 2_500]), "I/O {later}");
+    }
+    assert!(failures >= 4, "{failures}");
+}
+
 /// Each pair of a blob is removed or changed: what is read then is an error, and no other value.
 #[test]
 fn damaged_blobs_are_reported() {

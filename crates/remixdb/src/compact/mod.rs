@@ -215,13 +215,17 @@ impl Core {
         }
     }
 
-    /// Makes the file of the next log, before one is begun though the memtable is not full. It takes no space ahead:
-    /// nobody may write for long, and all that time it would lack for others.
+    /// Makes the next log for a store at rest. It takes no space ahead: nobody may write for long, and all that time it
+    /// would lack for others.
     fn prepare_short_log(&self) -> Result<()> {
         if self.is_full() {
             return Ok(());
         }
-        self.log().remove_spare();
+        {
+            // No thread is about to begin the one that was made ahead.
+            let _order = self.order();
+            self.log().remove_spare();
+        }
         self.prepare_log_of(|_| 0)
     }
 
@@ -272,22 +276,21 @@ impl Core {
         let least = self.limits.memtable_bytes() / worth;
         let is_at_rest = worth >= WORTH_REST;
         let has_ranges = |memtable: &Memtable| is_at_rest && memtable.range_deletes() > 0;
-        // The log of a memtable with little may have taken space for a full one.
+        // The log of a memtable with little, or nothing, may have taken space for a full one.
         let much = (self.limits.memtable_bytes() as u64 / 8).max(RESERVED_FIRST);
-        let has_space =
-            |memtable: &Memtable| is_at_rest && !memtable.spaces().is_empty() && self.log().room() > much;
-        self.flush_if(|version| {
-            let memtable = &version.memtable;
-            memtable.bytes() > least || has_ranges(memtable) || has_space(memtable)
-        })
+        let has_space = || is_at_rest && self.log().room() > much && !self.is_full();
+        let is_due = |version: &Version| {
+            version.memtable.bytes() > least || has_ranges(&version.memtable) || has_space()
+        };
+        if is_at_rest && is_due(&self.version()) {
+            self.prepare_short_log()?;
+        }
+        self.flush_if(is_due)
     }
 
     /// Replaces the memtable if `is_due`, and makes tables of all immutable memtables.
-    fn flush_if(&self, is_due: impl Fn(&Version) -> bool) -> Result<()> {
+    fn flush_if(&self, is_due: impl FnOnce(&Version) -> bool) -> Result<()> {
         self.check_writable()?;
-        if is_due(&self.version()) {
-            self.prepare_short_log()?;
-        }
         let mut order = self.order();
         self.log().check()?;
         if is_due(&order.version) {
@@ -712,9 +715,7 @@ impl Core {
         let committed = checked.and_then(|()| manifest.commit(edits));
         committed.map_err(|error| self.log().stop(error))?;
         self.note_kept(manifest.state(), flushed.is_some());
-        // A caller that holds the order lock, or closes the store, does not wait for what can be read later.
-        let has_time = held.is_none() && !self.work.is_closing();
-        let cached: Vec<_> = replaced.iter().filter(|one| has_time && one.is_cached()).collect();
+        self.note_to_cache(replaced);
         match held {
             Some(order) => drop(self.install(order, flushed, replaced, logs)),
             None => {
@@ -725,13 +726,31 @@ impl Core {
             }
         }
         self.parked.drop_old();
-        cached.into_iter().for_each(Replaced::stay_cached);
         // DURABILITY: the manifest that no longer needs them is synced.
         self.log().close_before(floor);
         self.done();
         self.changed();
         self.balance();
         self.remove(before, manifest, old_floor)
+    }
+
+    /// Has those tables read into the cache that come in place of cached ones.
+    fn note_to_cache(&self, replaced: &[Replaced]) {
+        let new = replaced.iter().flat_map(Replaced::to_cache).map(Arc::downgrade);
+        let mut to_cache = lock(&self.to_cache);
+        // Most of those that wait and were replaced are gone: no more wait than the store has tables.
+        to_cache.retain(|table| table.strong_count() > 0);
+        to_cache.extend(new);
+    }
+
+    /// Reads one of these tables; true if there was one. Runs in the background when no memtable waits.
+    pub(crate) fn fill_cache(&self) -> bool {
+        let Some(table) = lock(&self.to_cache).pop() else { return false };
+        if let Some(table) = table.upgrade() {
+            // Those who read it find out what is wrong.
+            let _ = table.fill_cache(|| self.look());
+        }
+        true
     }
 
     /// The logs before the floor that are of no use. Those before `old_floor` are left over: they may have what a lost

@@ -60,24 +60,12 @@ pub(super) struct Replaced {
 }
 
 impl Replaced {
-    /// Whether the cache has what the old tables have.
-    pub(super) fn is_cached(&self) -> bool {
-        self.old.as_ref().is_some_and(|old| old.is_cached())
-    }
-
-    /// Reads the new tables into the cache, in place of those that no reader finds any more: otherwise each of their
-    /// pages makes a reader wait.
-    pub(super) fn stay_cached(&self) {
-        let old = self.old.as_ref().map_or(&[][..], |old| old.tables());
-        let has =
-            |tables: &[Arc<Table>], table: &Arc<Table>| tables.iter().any(|other| Arc::ptr_eq(other, table));
-        for table in old.iter().filter(|table| !self.new.iter().any(|new| has(new.tables(), table))) {
-            table.leave_cache();
-        }
-        for table in self.new.iter().flat_map(|new| new.tables()).filter(|table| !has(old, table)) {
-            // Those who read it find out what is wrong.
-            let _ = table.fill_cache();
-        }
+    /// The tables that come in place of cached ones: each of their pages would make a reader wait.
+    pub(super) fn to_cache(&self) -> impl Iterator<Item = &Arc<Table>> {
+        let old = self.old.as_ref().filter(|old| old.is_cached());
+        let new = self.new.iter().filter(move |_| old.is_some()).flat_map(|new| new.tables());
+        let old = old.map_or(&[][..], |old| old.tables());
+        new.filter(move |table| !old.iter().any(|other| Arc::ptr_eq(other, table)))
     }
 }
 

@@ -448,7 +448,9 @@ impl Partition {
 
     /// Whether the cache has most of what its tables have.
     pub(crate) fn is_cached(&self) -> bool {
-        !self.tables.is_empty() && self.tables.iter().all(|table| table.is_cached())
+        let each = self.tables.iter().map(|table| table.pages_in_cache());
+        let (pages, kept) = each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        pages > 0 && kept * 8 >= pages * 7
     }
 
     /// Bytes of all files but the REMIX.

@@ -629,28 +629,30 @@ impl Table {
         Ok(())
     }
 
-    /// Whether the cache has most of its pages.
-    pub(crate) fn is_cached(&self) -> bool {
-        self.pages.are_kept()
+    /// Number of pages with values and keys. The others are read past the cache.
+    fn cached_pages(&self) -> u64 {
+        self.footer.keys.end().div_ceil(page::PAYLOAD as u64)
     }
 
-    /// Takes its pages out of the cache. Those that somebody reads then come back.
-    pub(crate) fn leave_cache(&self) {
-        self.pages.leave();
+    /// Number of pages that the cache may have, and about how many of them it has.
+    pub(crate) fn pages_in_cache(&self) -> (u64, u64) {
+        let pages = self.cached_pages();
+        (pages, u64::from(self.pages.kept_of(pages as u32)))
     }
 
-    /// Reads its values and keys into the cache, as far as others need not leave it.
+    /// Reads its values and keys into the cache, as far as others need not leave it. Calls `look` now and then.
     ///
     /// # Errors
-    /// `Io`, `Corrupt`.
-    pub(crate) fn fill_cache(&self) -> Result<()> {
-        let end = self.footer.keys.end().div_ceil(page::PAYLOAD as u64);
+    /// `Io`, `Corrupt`; what `look` returns.
+    pub(crate) fn fill_cache(&self, look: impl Fn() -> Result<()>) -> Result<()> {
+        let end = self.cached_pages();
         let mut pages = Vec::new();
         for first in (0..end).step_by(PIECE_PAGES as usize) {
             let count = PIECE_PAGES.min(end - first);
             if !self.pages.has_room(count as usize) {
                 break;
             }
+            look()?;
             self.read_pages(first, count, &mut pages)?;
             for (number, page) in (first..).zip(pages.chunks_exact(page::BYTES)) {
                 self.pages.offer(number as u32, &page[..page::PAYLOAD]);
