@@ -6,6 +6,8 @@ import forrest.WriteBatch;
 final class Batch {
     final WriteBatch changes = new WriteBatch();
     private final boolean isApart;
+    /** Bytes of memory that the changes to write take. */
+    private long bytes;
 
     /** A batch whose changes are kept apart, if the tables keep any, or one that is written to the store. */
     Batch(boolean isApart) {
@@ -16,7 +18,10 @@ final class Batch {
     void put(Table table, byte[] key, byte[] value) {
         if (isApart) {
             table.put(key, value);
-        } else if (value == null) {
+            return;
+        }
+        bytes += Changes.bytes(key, value);
+        if (value == null) {
             changes.delete(table.keyspace, key);
         } else {
             changes.put(table.keyspace, key, value);
@@ -28,7 +33,19 @@ final class Batch {
         if (isApart) {
             table.deleteRange(from, to);
         } else {
+            bytes += Changes.rangeBytes(from, to);
             changes.deleteRange(table.keyspace, from, to);
         }
+    }
+
+    /** Whether a batch of at most {@code most} bytes has room for {@code more}. An empty one takes any change. */
+    boolean hasRoom(long more, long most) {
+        return changes.size() == 0 || bytes + more <= most;
+    }
+
+    /** Forgets the changes to write. */
+    void clear() {
+        changes.clear();
+        bytes = 0;
     }
 }

@@ -1,7 +1,5 @@
 package forrest.kafka;
 
-import forrest.Keyspace;
-import forrest.WriteBatch;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.Iterator;
@@ -10,6 +8,7 @@ import java.util.NavigableMap;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentNavigableMap;
 import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.function.LongConsumer;
 
 /**
  * Changes of a keyspace that no commit has applied yet. One thread changes them, under the lock of the state store; any
@@ -19,8 +18,11 @@ final class Changes {
     /** The value of a deleted key. It is compared as an object: an empty value is another one. */
     static final byte[] DELETED = {};
 
-    /** About what a change takes beside its key and its value. */
+    /** About what a change takes here beside its key and its value. In the engine it takes less. */
     private static final int CHANGE_BYTES = 96;
+
+    /** What a deleted range takes in the engine beside its bounds, which count twice: it may cut another one in two. */
+    private static final int RANGE_BYTES = 256;
 
     private final ConcurrentNavigableMap<byte[], byte[]> pairs = new ConcurrentSkipListMap<>(Arrays::compareUnsigned);
 
@@ -58,7 +60,7 @@ final class Changes {
             end = Arrays.compareUnsigned(last.getValue(), end) > 0 ? last.getValue() : end;
         }
         deleted.put(start, end);
-        bytes += bytes(from, to);
+        bytes += rangeBytes(from, to);
         // First: a reader that does not find a pair any more does not find what it replaced either.
         ranges = deleted;
         Iterator<Map.Entry<byte[], byte[]>> within = between(from, to, false).entrySet().iterator();
@@ -104,24 +106,30 @@ final class Changes {
         return count;
     }
 
-    /** Bytes of memory, about. */
+    /** Bytes of memory, about: no less than the engine needs to apply the changes. */
     long bytes() {
         return bytes;
     }
 
-    /** Adds all changes to a batch. */
-    void addTo(WriteBatch batch, Keyspace keyspace) {
-        ranges.forEach((from, to) -> batch.deleteRange(keyspace, from, to));
+    /** Adds all changes to a batch. Before each, {@code before} gets the bytes that it takes. */
+    void addTo(Batch batch, Table table, LongConsumer before) {
+        ranges.forEach((from, to) -> {
+            before.accept(rangeBytes(from, to));
+            batch.deleteRange(table, from, to);
+        });
         pairs.forEach((key, value) -> {
-            if (value == DELETED) {
-                batch.delete(keyspace, key);
-            } else {
-                batch.put(keyspace, key, value);
-            }
+            before.accept(bytes(key, value));
+            batch.put(table, key, value == DELETED ? null : value);
         });
     }
 
-    private static long bytes(byte[] key, byte[] value) {
-        return CHANGE_BYTES + key.length + value.length;
+    /** Bytes of memory that a deleted range takes. */
+    static long rangeBytes(byte[] from, byte[] to) {
+        return RANGE_BYTES + 2L * (from.length + to.length);
+    }
+
+    /** Bytes of memory that a change takes. Null is as long as nothing. */
+    static long bytes(byte[] key, byte[] value) {
+        return CHANGE_BYTES + (key == null ? 0L : key.length) + (value == null ? 0L : value.length);
     }
 }

@@ -38,6 +38,9 @@ final class MemoryBudget {
 
     private static long given;
 
+    /** What {@link #divide} gave each store. Other threads read it. */
+    private static volatile long share = DEFAULT_BYTES;
+
     private MemoryBudget() {}
 
     /**
@@ -62,7 +65,7 @@ final class MemoryBudget {
         given = Math.max(given, wanted);
         busy++;
         divide();
-        return share(STORES.size() + busy);
+        return share;
     }
 
     /** Notes that a store was opened; with null, that one was not, or is closed. */
@@ -147,6 +150,11 @@ final class MemoryBudget {
         }
     }
 
+    /** Bytes of each store now. The next store that opens makes them less. */
+    static long share() {
+        return share;
+    }
+
     /** Bytes of each store, if there are this many. */
     static synchronized long share(int stores) {
         long total = given == 0 ? DEFAULT_BYTES : given;
@@ -154,7 +162,8 @@ final class MemoryBudget {
     }
 
     private static void divide() {
-        long share = share(STORES.size() + busy);
+        // Before the stores are told, so that none writes what it has no room for any more.
+        share = share(STORES.size() + busy);
         for (Store store : STORES) {
             try {
                 store.memoryBytes(share);

@@ -68,8 +68,8 @@ import org.slf4j.LoggerFactory;
  * <p><b>Transactional stores.</b> With the setting {@code forrest.transactional}, or Kafka's own for this, changes by the
  * application are kept apart in memory ({@link Changes}); all reads find them. A commit applies them in one batch with
  * offsets, position and time, so the log has the last commit and nothing after it, and the status stays "closed". What
- * is closed or killed without a commit loses its changes alone. If they take more than {@link #APART_BYTES}, they are
- * applied with the status "open", as without the setting.
+ * is closed or killed without a commit loses its changes alone. If they take more than {@link #apartBytes}, they are
+ * applied with the status "open", and so are all others until the next commit, as without the setting.
  */
 abstract class StateStoreBase implements StateStore {
     private static final Logger LOG = LoggerFactory.getLogger(StateStoreBase.class);
@@ -80,7 +80,7 @@ abstract class StateStoreBase implements StateStore {
     /** The same of Kafka Streams 4.4 (KIP-892). */
     private static final String TRANSACTIONAL_IN_KAFKA = "enable.transactional.statestores";
 
-    /** Bytes of changes that a store keeps apart. At half of them it asks Kafka Streams for a commit. */
+    /** Bytes of changes that a store keeps apart, if it has the memory to write them. */
     static final long APART_BYTES = 16 << 20;
 
     /** The directory of stores in that of a task. */
@@ -97,8 +97,10 @@ abstract class StateStoreBase implements StateStore {
     private static final byte[] POSITION = bytes("position");
     private static final byte[] TIME = bytes("time");
     private static final byte[] OFFSETS = bytes("offset/");
-    /** A restore writes a batch when it has this many bytes. */
-    private static final int RESTORE_BYTES = 4 << 20;
+    /** A restore writes batches of this many bytes, if the store has the memory. */
+    private static final long RESTORE_BYTES = 4 << 20;
+    /** What is not written as a whole is written in batches of this many bytes. */
+    private static final long PIECE_BYTES = 1 << 20;
     /** Internal setting of Kafka Streams: whether changelogs carry positions. */
     private static final String CONSISTENCY = "__iq.consistency.offset.vector.enabled__";
 
@@ -122,7 +124,11 @@ abstract class StateStoreBase implements StateStore {
     private List<Table> tables = List.of();
 
     private boolean isTransactional;
-    /** The highest timestamp of what was committed. */
+    /** Whether changes are kept apart now. Written under {@link #lock}. */
+    private volatile boolean keepsApart;
+    /** Whether a commit was asked for because of what is kept apart. Guarded by {@link #lock}. */
+    private boolean isCommitAsked;
+    /** The highest timestamp of what was applied. */
     private volatile long committedTime = -1;
     private boolean isConsistent;
     private volatile boolean isOpen;
@@ -183,6 +189,8 @@ abstract class StateStoreBase implements StateStore {
         this.isConsistent = isTrue(context.appConfigs().get(CONSISTENCY));
         isTransactional = MemoryBudget.isTrue(context.appConfigs(), TRANSACTIONAL)
                 || isTrue(context.appConfigs().get(TRANSACTIONAL_IN_KAFKA));
+        keepsApart = isTransactional;
+        isCommitAsked = false;
         directory = new File(new File(context.stateDir(), DIRECTORY), name);
         if (opensAt(directory)) {
             open();
@@ -231,7 +239,7 @@ abstract class StateStoreBase implements StateStore {
 
     /** A keyspace with records of the store that is being opened. */
     final Table table(Keyspace keyspace) {
-        Table table = new Table(keyspace, isTransactional);
+        Table table = new Table(keyspace, keepsApart);
         tables.add(table);
         return table;
     }
@@ -285,45 +293,70 @@ abstract class StateStoreBase implements StateStore {
     @Override
     public void commit(Map<TopicPartition, Long> offsets) {
         synchronized (lock) {
-            WriteBatch batch = call(this::committed);
-            if (offsets.isEmpty()) {
-                // Kafka Streams gives up a corrupted changelog: the store is restored from its beginning.
-                batch.deleteRange(meta, OFFSETS, Reads.prefixEnd(OFFSETS));
-            }
-            offsets.forEach((partition, offset) -> {
-                if (offset == null) {
-                    batch.delete(meta, offsetKey(partition));
-                } else {
-                    batch.put(meta, offsetKey(partition), number(offset));
-                }
-            });
-            // Kafka Streams also commits tasks whose transaction it could not commit, and then closes and deletes them. So
-            // only closing changes the status. A global store has no transaction, and may be killed after any commit.
-            boolean ends = hasOpen && context instanceof GlobalProcessorContextImpl;
-            if (ends) {
-                batch.put(meta, STATUS, CLOSED);
-            }
             call(() -> {
-                applyTables(batch);
+                boolean wasOpen = hasOpen;
+                boolean isWhole = approximateNumUncommittedBytes() <= apartBytes();
+                if (!isWhole) {
+                    begin();
+                }
+                WriteBatch batch = committed(gather(isWhole ? Long.MAX_VALUE : PIECE_BYTES).changes);
+                if (offsets.isEmpty()) {
+                    // Kafka Streams gives up a corrupted changelog: the store is restored from its beginning.
+                    batch.deleteRange(meta, OFFSETS, Reads.prefixEnd(OFFSETS));
+                }
+                offsets.forEach((partition, offset) -> {
+                    if (offset == null) {
+                        batch.delete(meta, offsetKey(partition));
+                    } else {
+                        batch.put(meta, offsetKey(partition), number(offset));
+                    }
+                });
+                // Kafka Streams also commits tasks whose transaction it could not commit, and then closes and deletes
+                // them. So a status from before the commit stays until the store is closed. A global store has no
+                // transaction, and may be killed after any commit.
+                boolean ends = hasOpen && (!wasOpen || context instanceof GlobalProcessorContextImpl);
+                if (ends) {
+                    batch.put(meta, STATUS, CLOSED);
+                }
+                store.write(batch, Durability.BUFFERED);
                 isChanged = false;
                 hasOpen &= !ends;
+                applied(isTransactional);
                 return null;
             });
-            committedTime = streamTime;
         }
     }
 
-    /** Writes a batch, and with it what is kept apart. */
-    private void applyTables(WriteBatch batch) {
-        tables.forEach(table -> table.addTo(batch));
-        store.write(batch, Durability.BUFFERED);
-        if (isTransactional) {
-            tables.forEach(Table::applied);
-        }
+    /** The most bytes of changes that are kept apart: they are written as one batch, which must fit in the memory. */
+    private static long apartBytes() {
+        return Math.min(APART_BYTES, MemoryBudget.share() / 2);
     }
 
-    /** A batch with position and time. */
-    private WriteBatch committed() {
+    /** A batch of what is kept apart. What is more than a batch of so many bytes has room for is written before. */
+    private Batch gather(long most) {
+        Batch batch = new Batch(false);
+        for (Table table : tables) {
+            table.addTo(batch, bytes -> {
+                if (!batch.hasRoom(bytes, most)) {
+                    write(batch);
+                    batch.clear();
+                }
+            });
+        }
+        return batch;
+    }
+
+    /** What was kept apart is applied. From now on changes are kept apart, or not. */
+    private void applied(boolean keeps) {
+        tables.forEach(table -> table.applied(keeps));
+        // In this order: who reads what was committed looks at the time if changes are kept apart.
+        committedTime = streamTime;
+        keepsApart = keeps;
+        isCommitAsked = false;
+    }
+
+    /** Adds position and time to a batch. */
+    private WriteBatch committed(WriteBatch batch) {
         StringBuilder lines = new StringBuilder();
         for (String topic : position.getTopics()) {
             position.getPartitionPositions(topic).forEach((partition, offset) -> lines.append(topic)
@@ -333,7 +366,7 @@ abstract class StateStoreBase implements StateStore {
                     .append(offset)
                     .append('\n'));
         }
-        return new WriteBatch().put(meta, POSITION, bytes(lines.toString())).put(meta, TIME, number(streamTime));
+        return batch.put(meta, POSITION, bytes(lines.toString())).put(meta, TIME, number(streamTime));
     }
 
     private void readPosition(byte[] lines) {
@@ -370,7 +403,10 @@ abstract class StateStoreBase implements StateStore {
             try {
                 // If a task is closed without a commit, its last changes do not count. What is kept apart goes with its
                 // position and time; for what was applied the status stays.
-                WriteBatch batch = isTransactional && isChanged ? new WriteBatch() : committed();
+                WriteBatch batch = new WriteBatch();
+                if (!keepsApart || !isChanged) {
+                    committed(batch);
+                }
                 if (hasOpen && !isChanged) {
                     batch.put(meta, STATUS, CLOSED);
                 }
@@ -407,19 +443,23 @@ abstract class StateStoreBase implements StateStore {
     final <R> R change(Supplier<R> change) {
         return call(() -> {
             isChanged = true;
-            if (!isTransactional) {
+            if (!keepsApart) {
                 begin();
                 return change.get();
             }
             R result = change.get();
             long bytes = approximateNumUncommittedBytes();
-            if (bytes > APART_BYTES / 2 && context instanceof ProcessingContext processing) {
+            long most = apartBytes();
+            // Once: Kafka Streams 4.3.1 does not commit the store with each transaction.
+            if (bytes > most / 2 && !isCommitAsked && context instanceof ProcessingContext processing) {
+                isCommitAsked = true;
                 processing.commit();
             }
-            if (bytes > APART_BYTES) {
-                LOG.warn("store {} has {} bytes of changes without a commit, and applies them now", name, bytes);
+            if (bytes > most) {
+                LOG.warn("store {} has {} bytes of changes; until a commit they are applied at once", name, bytes);
                 begin();
-                applyTables(new WriteBatch());
+                write(gather(PIECE_BYTES));
+                applied(false);
             }
             return result;
         });
@@ -435,7 +475,7 @@ abstract class StateStoreBase implements StateStore {
 
     /** A batch for changes by a record that is being processed. */
     final Batch batch() {
-        return new Batch(isTransactional);
+        return new Batch(keepsApart);
     }
 
     /** Applies a batch, all of it or nothing. */
@@ -463,7 +503,7 @@ abstract class StateStoreBase implements StateStore {
 
     /** The highest timestamp that was seen, with what is not committed, or without. */
     final long streamTime(IsolationLevel level) {
-        return isTransactional && level == IsolationLevel.READ_COMMITTED ? committedTime : streamTime;
+        return keepsApart && level == IsolationLevel.READ_COMMITTED ? committedTime : streamTime;
     }
 
     /** The state of the store at this instant. */
@@ -475,28 +515,38 @@ abstract class StateStoreBase implements StateStore {
         synchronized (lock) {
             restores();
             Batch batch = call(() -> new Batch(false));
+            long most = Math.min(RESTORE_BYTES, MemoryBudget.share() / 2);
             // Position and time follow what was written, also if a record is refused.
             Position reached = position.copy();
             long time = streamTime;
             try {
                 for (ConsumerRecord<byte[], byte[]> record : records) {
+                    if (!batch.hasRoom(Changes.bytes(record.key(), record.value()), most)) {
+                        time = writeRestored(batch, reached);
+                    }
                     ChangelogRecordDeserializationHelper.applyChecksAndUpdatePosition(record, isConsistent, reached);
                     restore(batch, record);
-                    if (batch.changes.bytes() > RESTORE_BYTES) {
-                        write(batch);
-                        batch.changes.clear();
-                        position.merge(reached);
-                        time = streamTime;
-                    }
                 }
-                write(batch);
-                position.merge(reached);
-                time = streamTime;
+                time = writeRestored(batch, reached);
             } finally {
                 streamTime = time;
             }
             restored();
+            if (!isChanged) {
+                // What was dropped because of restored records is applied as they are.
+                write(gather(PIECE_BYTES));
+                applied(keepsApart);
+            }
         }
+    }
+
+    /** Writes restored records up to a position. Returns the time then. */
+    private long writeRestored(Batch batch, Position reached) {
+        write(batch);
+        batch.clear();
+        position.merge(reached);
+        committedTime = streamTime;
+        return streamTime;
     }
 
     /** Calls the store. What fails, fails with the exceptions that Kafka Streams expects. */

@@ -2,11 +2,11 @@ package forrest.kafka;
 
 import forrest.Keyspace;
 import forrest.Snapshot;
-import forrest.WriteBatch;
+import java.util.function.LongConsumer;
 
 /**
- * A keyspace of a state store. If the store keeps apart what is not committed, changes stay in memory until {@link
- * #applied()}; else they are applied at once.
+ * A keyspace of a state store. While the store keeps apart what is not committed, changes stay in memory until {@link
+ * #applied}; else they are applied at once.
  */
 final class Table {
     final Keyspace keyspace;
@@ -21,10 +21,7 @@ final class Table {
     Table(Keyspace keyspace, boolean keepsApart) {
         this.keyspace = keyspace;
         this.committed = new Source(keyspace, null);
-        this.present = committed;
-        if (keepsApart) {
-            applied();
-        }
+        applied(keepsApart);
     }
 
     /** All that was changed. */
@@ -81,19 +78,24 @@ final class Table {
 
     /** Bytes of memory that the changes take which are kept apart, about. */
     long uncommittedBytes() {
-        return changes == null ? 0 : changes.bytes();
+        Changes now = changes;
+        return now == null ? 0 : now.bytes();
     }
 
-    /** Adds the changes that are kept apart to a batch, which applies them. */
-    void addTo(WriteBatch batch) {
+    /** Adds the changes that are kept apart to a batch to write. Before each, {@code before} gets its bytes. */
+    void addTo(Batch batch, LongConsumer before) {
         if (changes != null) {
-            changes.addTo(batch, keyspace);
+            changes.addTo(batch, this, before);
         }
     }
 
-    /** The changes were applied. Who reads them goes on with those that it has. */
-    void applied() {
-        changes = new Changes();
-        present = new Source(keyspace, changes);
+    /**
+     * The changes were applied. Who reads them goes on with those that it has.
+     *
+     * @param keepsApart whether changes are kept apart from now on
+     */
+    void applied(boolean keepsApart) {
+        changes = keepsApart ? new Changes() : null;
+        present = keepsApart ? new Source(keyspace, changes) : committed;
     }
 }

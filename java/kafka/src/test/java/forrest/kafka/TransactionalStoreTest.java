@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import forrest.Store;
 import java.io.File;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -35,6 +36,8 @@ import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.internals.SessionKeySchema;
+import org.apache.kafka.streams.state.internals.WindowKeySchema;
 import org.apache.kafka.test.InternalMockProcessorContext;
 import org.apache.kafka.test.StreamsTestUtils;
 import org.junit.jupiter.api.Test;
@@ -272,6 +275,166 @@ class TransactionalStoreTest {
         ForrestKeyValueStore again = keyValue();
         assertArrayEquals(value, again.get(bytes("key" + (count - 1))));
         again.close();
+    }
+
+    /** Under exactly-once Kafka Streams 4.3.1 ends a transaction when it is asked, and does not commit the store. */
+    @Test
+    void aStoreAsksOnceAndKeepsNothingApartAfterwardsUntilACommit() {
+        int[] asked = {0};
+        ForrestKeyValueStore store = new ForrestKeyValueStore("store");
+        store.init(
+                new InternalMockProcessorContext<>(
+                        directory, new StreamsConfig(settings(StreamsConfig.EXACTLY_ONCE_V2))) {
+                    @Override
+                    public void commit() {
+                        asked[0]++;
+                    }
+                },
+                store);
+        var committed = store.readOnly(READ_COMMITTED);
+        byte[] value = new byte[1 << 18];
+        int count = (int) (StateStoreBase.APART_BYTES / value.length);
+        for (int round = 1; round <= 2; round++) {
+            for (int i = 0; i < count; i++) {
+                assertNull(committed.get(bytes(round + " key" + i)));
+                store.put(bytes(round + " key" + i), value);
+                assertEquals(i < count / 2 - 1 ? round - 1 : round, asked[0], round + " key" + i);
+            }
+            assertArrayEquals(value, committed.get(bytes(round + " key0")));
+            for (int i = 0; i < 3; i++) {
+                Bytes key = bytes(round + " later" + i);
+                store.put(key, value);
+                assertArrayEquals(value, committed.get(key));
+                store.delete(key);
+                assertNull(committed.get(key));
+            }
+            assertEquals(0, store.approximateNumUncommittedBytes());
+            assertEquals(round, asked[0]);
+            store.commit(Map.of(CHANGELOG, 17L));
+            store.put(bytes("oak"), bytes("" + round).get());
+            assertEquals(round == 1 ? null : "1", text(committed.get(bytes("oak"))));
+        }
+        File killed = killed(" killed");
+        assertThrows(TaskCorruptedException.class, () -> keyValue(killed));
+        store.close();
+    }
+
+    /** Opens stores until each has the least memory. */
+    private static List<Store> leastMemory(File directory) {
+        List<Store> others = new ArrayList<>();
+        while (MemoryBudget.share() > 4 << 20) {
+            others.add(MemoryBudget.open(Map.of(), new File(directory, "other" + others.size()).getPath()));
+        }
+        return others;
+    }
+
+    /** What was kept apart in the memory of a lone store is committed when many others are open. */
+    @Test
+    void aCommitWritesMoreThanTheStoreHasMemoryFor(@TempDir File elsewhere) {
+        ForrestKeyValueStore store = keyValue();
+        store.put(bytes("oak"), bytes("1").get());
+        store.commit(Map.of(CHANGELOG, 17L));
+        byte[] value = new byte[1 << 20];
+        int count = 10;
+        for (int i = 0; i < count; i++) {
+            store.put(bytes("key" + i), value);
+        }
+        List<Store> others = leastMemory(elsewhere);
+        try {
+            assertTrue(store.approximateNumUncommittedBytes() > MemoryBudget.share());
+            store.commit(Map.of(CHANGELOG, 18L));
+            assertEquals(0, store.approximateNumUncommittedBytes());
+            // All of it is committed, so it is not refused.
+            ForrestKeyValueStore left = keyValue(killed(" killed"));
+            assertEquals(18, left.committedOffset(CHANGELOG));
+            for (int i = 0; i < count; i++) {
+                assertArrayEquals(value, left.get(bytes("key" + i)));
+            }
+            left.close();
+        } finally {
+            store.close();
+            others.forEach(MemoryBudget::close);
+        }
+    }
+
+    /** A store with little memory keeps little apart, and restores little together. */
+    @Test
+    void aStoreWithLittleMemoryWritesWhatItHasRoomFor(@TempDir File elsewhere) {
+        List<Store> others = leastMemory(elsewhere);
+        try {
+            var context = new InternalMockProcessorContext<>(
+                    directory, new StreamsConfig(settings(StreamsConfig.EXACTLY_ONCE_V2)));
+            ForrestKeyValueStore store = new ForrestKeyValueStore("store");
+            store.init(context, store);
+            int count = 100_000;
+            List<KeyValue<byte[], byte[]>> records = new ArrayList<>();
+            for (int i = 0; i < count; i++) {
+                records.add(KeyValue.pair(bytes("restored" + i).get(), new byte[i % 64]));
+            }
+            records.add(KeyValue.pair(bytes("large").get(), new byte[7 << 19]));
+            context.restore("store", records);
+            assertEquals(7 << 19, store.get(bytes("large")).length);
+            assertEquals(63, store.get(bytes("restored63")).length);
+            store.commit(Map.of(CHANGELOG, 17L));
+            long most = 0;
+            for (int i = 0; i < count; i++) {
+                store.put(bytes("key" + i), new byte[0]);
+                most = Math.max(most, store.approximateNumUncommittedBytes());
+            }
+            assertTrue(most > 1 << 20 && most <= MemoryBudget.share() / 2, "" + most);
+            store.commit(Map.of(CHANGELOG, 18L));
+            assertEquals(0, store.get(bytes("key" + (count - 1))).length);
+            store.close();
+        } finally {
+            others.forEach(MemoryBudget::close);
+        }
+    }
+
+    /** What is applied without a commit, and what is restored, is found by those who read what was committed. */
+    @Test
+    void committedReadsOfWindowsAndSessionsFindWhatIsApplied() {
+        var context = new InternalMockProcessorContext<>(
+                directory, new StreamsConfig(settings(StreamsConfig.EXACTLY_ONCE_V2)));
+        ForrestWindowStore windows = new ForrestWindowStore("windows", HOUR.toMillis(), 600_000, 10, false);
+        ForrestSessionStore sessions = new ForrestSessionStore("sessions", HOUR.toMillis(), 600_000);
+        windows.init(context, windows);
+        sessions.init(context, sessions);
+        var committedWindows = windows.readOnly(READ_COMMITTED);
+        var committedSessions = sessions.readOnly(READ_COMMITTED);
+        Bytes oak = bytes("oak");
+        byte[] value = bytes("1").get();
+        long early = TODAY - Duration.ofDays(1).toMillis();
+        for (long start : new long[] {early, TODAY}) {
+            context.restore(
+                    "windows", List.of(KeyValue.pair(WindowKeySchema.toStoreKeyBinary(oak, start, 0).get(), value)));
+            // The restored records drop a segment, and that is not the application's change.
+            assertEquals(0, windows.approximateNumUncommittedBytes());
+        }
+        assertEquals("1", text(committedWindows.fetch(oak, TODAY)));
+        assertEquals(1, list(committedWindows.all()).size());
+        context.restore(
+                "sessions", List.of(KeyValue.pair(SessionKeySchema.toBinary(oak, TODAY, TODAY).get(), value)));
+        assertEquals(1, list(committedSessions.fetch(oak)).size());
+        // A day later: too late for what was restored, and more than is kept apart.
+        long later = TODAY + Duration.ofDays(1).toMillis();
+        var session = new Windowed<>(oak, new SessionWindow(later, later));
+        windows.put(oak, value, later);
+        sessions.put(session, value);
+        assertNull(committedWindows.fetch(oak, later));
+        assertNull(committedSessions.fetchSession(oak, later, later));
+        byte[] large = new byte[(int) StateStoreBase.APART_BYTES];
+        windows.put(bytes("large"), large, later + 10);
+        sessions.put(new Windowed<>(bytes("large"), new SessionWindow(later, later)), large);
+        assertEquals("1", text(committedWindows.fetch(oak, later)));
+        assertEquals(2, list(committedWindows.all()).size());
+        assertNull(committedWindows.fetch(oak, TODAY));
+        assertEquals("1", text(committedSessions.fetchSession(oak, later, later)));
+        assertEquals(List.of(session + "=1"), list(committedSessions.fetch(oak)));
+        // From now on all is applied at once.
+        windows.put(oak, value, later + 20);
+        assertEquals("1", text(committedWindows.fetch(oak, later + 20)));
+        windows.close();
+        sessions.close();
     }
 
     /** Random changes and ranges of a table, and a map of all and one of what was committed. */
