@@ -1577,8 +1577,7 @@ int32_t forrest_value_reader_open(const forrest_db *db,
  * the end of the value, and 0 after it.
  *
  * A value in a file has one checksum, which is compared when its last bytes are read. So all of it was right if the
- * end was reached. `FORREST_CORRUPT` if the value is damaged; `FORREST_IO`. After an error each further call fails as
- * well.
+ * end was reached. `FORREST_CORRUPT` if the value is damaged, whose end is then never reached; `FORREST_IO`.
  *
  * # Safety
  * - `buffer` is null or has `count` writable bytes, and `read` is null or writable.

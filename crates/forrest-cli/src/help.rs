@@ -215,7 +215,7 @@ FILE:LINE:COLUMN, where the column counts characters from 1; the lines before it
 have been loaded. With --skip-errors FILE wrong lines are written to FILE, which
 must not be one of the files to load, and can be loaded when they are mended: in
 csv and mdb all lines of a pair, in mdb with a header. A line that is longer
-than any pair is wrong, and only its beginning is read.
+than any pair is wrong, and only its beginning is read; in mdb it ends the load.
 
 From RocksDB and LMDB:
   ldb dump --hex --db=DIR | forrest --db trees -f ldb load -

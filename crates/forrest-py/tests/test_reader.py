@@ -15,6 +15,7 @@ import pytest
 
 import forrest
 from conftest import needs, starts_python
+from forrest._blobs import value_file
 
 
 def test_values_are_files(db: forrest.Db, chance: random.Random) -> None:
@@ -42,6 +43,23 @@ def test_values_are_files(db: forrest.Db, chance: random.Random) -> None:
         db.reader(bytes(70_000))
     with pytest.raises(TypeError):
         db.reader("photo")  # type: ignore[arg-type]
+
+
+def test_the_rest_is_read_in_large_pieces() -> None:
+    asked: list[int] = []
+
+    class Pieces:
+        left = 600 << 10
+
+        def read(self, count: int) -> bytes:
+            asked.append(count)
+            read = min(count, self.left)
+            self.left -= read
+            return bytes(read)
+
+    file = value_file(Pieces())  # type: ignore[arg-type]
+    assert file.read() == bytes(600 << 10) and file.read() == b""
+    assert asked == [256 << 10] * 5
 
 
 def test_a_closed_file_is_not_read(db: forrest.Db) -> None:

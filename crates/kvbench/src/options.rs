@@ -283,7 +283,7 @@ pub(crate) struct Pressure {
     /// Do the operations of a mix at this fixed rate, of all threads, and time each from when it was due
     #[arg(long, value_name = "OPS_PER_S", value_parser = number)]
     pub(crate) rate: Option<u64>,
-    /// How long a mix is warmed up at most, in seconds, until its rate is steady
+    /// How long a mix is warmed up at most, in seconds, until its rate is steady; with --rate, how long in any case
     #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=3600))]
     pub(crate) warm_up: u64,
     /// Keys and values of the scenario overwrites

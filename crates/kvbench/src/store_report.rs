@@ -204,9 +204,14 @@ pub(crate) fn print(
         });
     }
     table.print(out)?;
-    let mut table = Table::new("bytes written per operation of steps that read, by merges", rows);
+    let mut table =
+        Table::new("bytes written per operation that reads, by merges: timed/in the warm-up", rows);
     for (title, name) in STEPS {
-        table.line(title, |row| row.median(&format!("{name}_written_bytes")).map(number));
+        table.line(title, |row| {
+            let timed = row.median(&format!("{name}_written_bytes"))?;
+            let warm_up = row.median(&format!("{name}_warm_up_written_bytes"));
+            Some(format!("{}/{}", number(timed), warm_up.map_or_else(|| "-".to_owned(), number)))
+        });
     }
     table.print(out)?;
     let mut table = Table::new("us of which half, 99 %, 99.9 % of the operations stay below", rows);
@@ -391,6 +396,8 @@ mod tests {
             ("scan_block_reads", 2.0),
             ("scan_page_cache_reads", 1.25),
             ("seek_written_bytes", 12.0),
+            ("seek_warm_up_written_bytes", 1234.0),
+            ("backward_written_bytes", 0.5),
         ];
         let mut rows: Vec<_> = names.iter().map(|name| row(name, &figures)).collect();
         rows[1].figures.clear();
@@ -407,7 +414,8 @@ mod tests {
         assert!(shown("get, hit 810 - 810 810"), "{text}");
         assert!(shown("written, inserts 2.50 - 2.50 2.50"), "{text}");
         assert!(shown("scan of 50 2.000/1.250 - 2.000/1.250 2.000/1.250"), "{text}");
-        assert!(shown("seek 12.0 - 12.0 12.0"), "{text}");
+        assert!(shown("seek 12.0/1234 - 12.0/1234 12.0/1234"), "{text}");
+        assert!(shown("backward, per pair 0.50/- - 0.50/- 0.50/-"), "{text}");
     }
 
     #[test]

@@ -92,6 +92,15 @@ class _ValueReader(io.RawIOBase):
         view[: len(data)] = data
         return len(data)
 
+    def readall(self) -> bytes:
+        """The rest, in pieces of the buffer's length. Those of io.RawIOBase are smaller."""
+        native, rest = self._native, io.BytesIO()
+        if native is None:
+            raise ValueError("read of a value that is closed")
+        while piece := native.read(_BUFFER_BYTES):
+            rest.write(piece)
+        return rest.getvalue()
+
 
 def value_file(native: _forrest.ValueReader) -> io.BufferedReader:
     """The value as a file."""

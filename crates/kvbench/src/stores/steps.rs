@@ -108,6 +108,8 @@ struct Read {
     lap: Lap,
     shown: Shown,
     warmed: Warmed,
+    /// Bytes written in the warm-up, for an operation of it.
+    warm_up_written: Option<f64>,
 }
 
 /// Read operations of one thread, whose reader is renewed at intervals.
@@ -324,7 +326,7 @@ impl<S: Store, K: Keys> Arm<'_, S, K> {
     ) -> Answer<Read> {
         let (bound, start) = (Duration::from_millis(self.orders.warm_up_millis), Instant::now());
         let (choice, mut at) = (self.choice(Distribution::Uniform, step + WARM), ops);
-        let window = ops.div_ceil(steady::WINDOWS.into());
+        let (window, written) = (ops.div_ceil(steady::WINDOWS.into()), usage::written_bytes());
         let warmed = steady::warm_up(
             bound,
             || start.elapsed(),
@@ -337,6 +339,8 @@ impl<S: Store, K: Keys> Arm<'_, S, K> {
                 Ok(at - first)
             },
         )?;
+        let written = grown((usage::written_bytes(), written));
+        let warm_up_written = written.map(|written| written as f64 / (at - ops).max(1) as f64);
         let mut running = Running::start(&self.orders.directory)?;
         let (blocks, choice) = (self.store.block_reads(), self.choice(Distribution::Uniform, step));
         let (mut session, mut shown) = (Session::new(&self.store)?, Shown::default());
@@ -344,7 +348,7 @@ impl<S: Store, K: Keys> Arm<'_, S, K> {
         running.each(ops, make, |op| session.ask(|reader| ask(reader, op, &mut shown)))?;
         let mut lap = running.stop();
         lap.block_reads = grown((self.store.block_reads(), blocks));
-        Ok(Read { lap, shown, warmed })
+        Ok(Read { lap, shown, warmed, warm_up_written })
     }
 
     /// Notes a step of read operations that each count as `parts`. Returns the sum of what it showed.
@@ -352,6 +356,9 @@ impl<S: Store, K: Keys> Arm<'_, S, K> {
         read.lap.note_read(name, parts, &mut self.figures);
         if self.orders.warm_up_millis > 0 {
             read.warmed.note(name, &mut self.figures);
+            if let Some(written) = read.warm_up_written {
+                self.figures.set(&format!("{name}_warm_up_written_bytes"), written / parts as f64);
+            }
         }
         read.shown.sum
     }

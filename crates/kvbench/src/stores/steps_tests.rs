@@ -50,6 +50,9 @@ fn right_answers_are_measured_and_wrong_ones_fail() {
     assert!(figures.sums.contains_key("forward"));
     for step in ["get", "miss", "multi_get_64", "seek", "scan"] {
         assert!(figures.values[&format!("{step}_warm_up_s")] > 0.0, "{step}: {figures:?}");
+        // Where the system reports them.
+        let has = |name: &str| figures.values.contains_key(&format!("{step}_{name}"));
+        assert_eq!(has("warm_up_written_bytes"), has("written_bytes"), "{step}: {figures:?}");
     }
     let whole = (figures.sums["pairs"], figures.sums["content"]);
     assert!(whole.0 > 1000 && whole.1 != 0);

@@ -185,7 +185,7 @@ impl<S: Store> Mixed<'_, S> {
             let work = |(thread, progress)| scope.spawn(move || self.work(thread, threads, rate, progress));
             let workers: Vec<_> = (0..).zip(&progress).map(work).collect();
             let writer = has_a_writer.then(|| scope.spawn(|| self.overwrite()));
-            let warmed = (!bound.is_zero()).then(|| self.warm_up(&progress, bound)).transpose();
+            let warmed = (!bound.is_zero()).then(|| self.warm_up(&progress, rate, bound)).transpose();
             // In any case, so that the threads end.
             self.timing.timed();
             if let Some(warmed) = warmed? {
@@ -202,8 +202,13 @@ impl<S: Store> Mixed<'_, S> {
         })
     }
 
-    /// Looks at what the threads have done until their rate is steady.
-    fn warm_up(&self, progress: &[Progress], bound: Duration) -> Answer<Warmed> {
+    /// Looks at what the threads have done until their rate is steady. A fixed one always is, so then it waits for
+    /// `bound`.
+    fn warm_up(&self, progress: &[Progress], rate: Option<u64>, bound: Duration) -> Answer<Warmed> {
+        if rate.is_some() {
+            thread::sleep(bound);
+            return Ok(Warmed { took: self.timing.start.elapsed(), change: None });
+        }
         let done = || progress.iter().map(|thread| thread.0.load(Relaxed)).sum::<u64>();
         let mut before = 0;
         let window = || {
@@ -351,8 +356,9 @@ mod tests {
         Timing::new(Duration::ZERO, false).wait_until(due);
     }
 
-    /// The figures of readwhilewriting for `millis` on a map that does this before each get.
+    /// The figures of readwhilewriting for `millis`, after a warm-up, on a map that does this before each get.
     fn read_while_writing(
+        warm_up_millis: u64,
         millis: u64,
         rate: Option<u64>,
         before_get: impl Fn() + Send + Sync + 'static,
@@ -367,7 +373,7 @@ mod tests {
             rounds: 0,
             threads: 2,
             rate,
-            warm_up_millis: 0,
+            warm_up_millis,
         };
         let job = Job::of(Task::Pressure(orders.clone()), "map", KEYS);
         let mut report = |_| ();
@@ -387,7 +393,7 @@ mod tests {
     #[test]
     fn the_writer_beside_the_readers_is_no_throughput() {
         let figures =
-            read_while_writing(100, None, || sleep_until(Instant::now() + Duration::from_millis(1)));
+            read_while_writing(0, 100, None, || sleep_until(Instant::now() + Duration::from_millis(1)));
         let figure = |name: &str| figures.values[name];
         // Two threads, and no get takes less than a millisecond.
         assert!(figure("mix_read_ops_per_s") <= 2000.0, "{figures:?}");
@@ -409,6 +415,13 @@ mod tests {
         assert_eq!(timing.end(), Some(timed + Duration::from_secs(1)));
         let warm = Timing::new(Duration::ZERO, true);
         assert!(warm.is_timed(warm.start) && warm.is_over(warm.start));
+    }
+
+    #[test]
+    fn at_a_fixed_rate_the_warm_up_has_its_whole_time() {
+        let figures = read_while_writing(360, 20, Some(2000), || ());
+        assert!(figures.values["mix_warm_up_s"] >= 0.36, "{figures:?}");
+        assert!(!figures.values.contains_key("mix_warm_up_change_percent"), "{figures:?}");
     }
 
     #[test]
@@ -451,7 +464,7 @@ mod tests {
     fn many_that_did_not_begin_are_noted_together() {
         const RATE: u64 = 1_000_000_000;
         let figures =
-            read_while_writing(20, Some(RATE), || sleep_until(Instant::now() + Duration::from_millis(25)));
+            read_while_writing(0, 20, Some(RATE), || sleep_until(Instant::now() + Duration::from_millis(25)));
         let figure = |name: &str| figures.values[name];
         let all = RATE as f64 * 0.02;
         assert!((all - 2.0..=all).contains(&figure("mix_not_begun_ops")), "{figures:?}");
