@@ -563,7 +563,8 @@ impl Drop for BlobWriter {
         if let (Some(id), Some(mark)) = (self.id, self.mark.or(self.tried)) {
             let mut batch = WriteBatch::new();
             let mut on = batch.on(&self.blobs.space);
-            on.compare_and_swap(mark_key(id), Some(&mark), None).delete_range(pieces_of(id));
+            on.compare_and_swap(mark_key(id), Some(&mark), None);
+            on.delete_range(pieces_of(id));
             // If it fails, the mark stays, by which another opening of the store removes the pieces.
             let _ = self.blobs.db.try_write(batch);
         }

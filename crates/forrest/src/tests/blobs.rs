@@ -524,6 +524,10 @@ pub(super) fn cleared_after_a_failure() {
 /// twice.
 #[test]
 fn a_writer_from_before_a_clear_harms_no_later_blob() {
+    before_a_clear();
+}
+
+pub(super) fn before_a_clear() {
     let db = Db::open("memory:").unwrap();
     let (space, blobs) = (db.keyspace("blobs").unwrap(), blobs(&db));
     let piece = |byte: u8| vec![byte; PIECE_BYTES as usize];
