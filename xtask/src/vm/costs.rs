@@ -55,7 +55,7 @@ pub(crate) fn run(workspace: &Workspace, words: &[&str]) -> Verdict {
         let made_with = format!("Linux {}, {}", bench.release(), bench.compiler());
         return counts::write(workspace, RECORD, &made_with, &counts);
     }
-    counts::compare(workspace, RECORD, GROWTH, &counts)
+    counts::compare(workspace, RECORD, |_| GROWTH, &counts)
 }
 
 /// A cost: which index, which way, how many instructions.
