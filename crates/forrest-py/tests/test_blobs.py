@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import forrest
+from forrest._blobs import blob_file
 
 
 @pytest.fixture(params=["memory:", "disk"])
@@ -47,6 +48,22 @@ def test_files_are_as_bytes_io(db: forrest.Db) -> None:
         del blobs[b"\0"]
     with pytest.raises(KeyError):
         blobs.open(b"\0")
+
+
+def test_the_rest_is_read_in_large_pieces() -> None:
+    asked: list[tuple[int, int]] = []
+
+    class Pieces:
+        size = 600 << 10
+
+        def read_at(self, offset: int, count: int) -> bytes:
+            asked.append((offset >> 10, count >> 10))
+            return bytes(min(count, self.size - offset))
+
+    file = blob_file(Pieces())  # type: ignore[arg-type]
+    file.seek(100 << 10)
+    assert file.read() == bytes(500 << 10) and file.tell() == 600 << 10
+    assert asked == [(100, 256), (356, 256), (600, 256)]
 
 
 def test_what_is_not_finished_is_not_there(db: forrest.Db) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from . import _forrest
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from . import Snapshot
 
 _BUFFER_BYTES = 256 << 10
+_Native = TypeVar("_Native")
 
 
 class BlobWriter(io.RawIOBase):
@@ -68,15 +69,24 @@ class BlobWriter(io.RawIOBase):
             pass
 
 
-class _ValueReader(io.RawIOBase):
-    """A value that is read from its beginning on, without a buffer."""
+class _Pieces(io.RawIOBase, Generic[_Native]):
+    """What is read in pieces of the buffer's length, without a buffer."""
 
-    def __init__(self, native: _forrest.ValueReader) -> None:
+    def __init__(self, native: _Native) -> None:
         super().__init__()
-        self._native: _forrest.ValueReader | None = native
+        self._native: _Native | None = native
+
+    def _read_native(self, native: _Native, count: int) -> bytes:
+        """The next bytes, at most `count`; none at the end."""
+        raise NotImplementedError
+
+    def _next(self, count: int) -> bytes:
+        if self._native is None:
+            raise ValueError("read of a file that is closed")
+        return self._read_native(self._native, count)
 
     def close(self) -> None:
-        # The store need not keep the value any longer.
+        # The store need not keep the bytes any longer.
         self._native = None
         super().close()
 
@@ -85,21 +95,24 @@ class _ValueReader(io.RawIOBase):
 
     def readinto(self, buffer: Buffer, /) -> int:
         view = memoryview(buffer).cast("B")
-        if self._native is None:
-            raise ValueError("read of a value that is closed")
         # No more at once, so that a large buffer does not need twice its memory.
-        data = self._native.read(min(len(view), _BUFFER_BYTES))
+        data = self._next(min(len(view), _BUFFER_BYTES))
         view[: len(data)] = data
         return len(data)
 
     def readall(self) -> bytes:
-        """The rest, in pieces of the buffer's length. Those of io.RawIOBase are smaller."""
-        native, rest = self._native, io.BytesIO()
-        if native is None:
-            raise ValueError("read of a value that is closed")
-        while piece := native.read(_BUFFER_BYTES):
+        """The rest. The pieces of io.RawIOBase are smaller."""
+        rest = io.BytesIO()
+        while piece := self._next(_BUFFER_BYTES):
             rest.write(piece)
         return rest.getvalue()
+
+
+class _ValueReader(_Pieces[_forrest.ValueReader]):
+    """A value that is read from its beginning on."""
+
+    def _read_native(self, native: _forrest.ValueReader, count: int) -> bytes:
+        return native.read(count)
 
 
 def value_file(native: _forrest.ValueReader) -> io.BufferedReader:
@@ -107,34 +120,21 @@ def value_file(native: _forrest.ValueReader) -> io.BufferedReader:
     return io.BufferedReader(_ValueReader(native), _BUFFER_BYTES)
 
 
-class _Reader(io.RawIOBase):
-    """A blob that is read, without a buffer."""
+class _Reader(_Pieces[_forrest.BlobReader]):
+    """A blob that is read, at any offset."""
 
     def __init__(self, native: _forrest.BlobReader) -> None:
-        super().__init__()
-        self._native: _forrest.BlobReader | None = native
+        super().__init__(native)
         self._size = native.size
         self._position = 0
 
-    def close(self) -> None:
-        # The store need not keep the blob any longer.
-        self._native = None
-        super().close()
-
-    def readable(self) -> bool:
-        return True
+    def _read_native(self, native: _forrest.BlobReader, count: int) -> bytes:
+        data = native.read_at(self._position, count)
+        self._position += len(data)
+        return data
 
     def seekable(self) -> bool:
         return True
-
-    def readinto(self, buffer: Buffer, /) -> int:
-        view = memoryview(buffer).cast("B")
-        if self._native is None:
-            raise ValueError("read of a blob that is closed")
-        data = self._native.read_at(self._position, len(view))
-        view[: len(data)] = data
-        self._position += len(data)
-        return len(data)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         bases = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}
@@ -148,6 +148,11 @@ class _Reader(io.RawIOBase):
 
     def tell(self) -> int:
         return self._position
+
+
+def blob_file(native: _forrest.BlobReader) -> io.BufferedReader:
+    """The blob as a file."""
+    return io.BufferedReader(_Reader(native), _BUFFER_BYTES)
 
 
 class Blobs(_forrest.Blobs):
@@ -181,7 +186,7 @@ class Blobs(_forrest.Blobs):
         native = self._reader(key, snapshot)
         if native is None:
             raise KeyError(key)
-        return io.BufferedReader(_Reader(native), _BUFFER_BYTES)
+        return blob_file(native)
 
     def __contains__(self, key: Buffer, /) -> bool:
         return self.size(key) is not None
