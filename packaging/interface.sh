@@ -1,0 +1,38 @@
+#!/bin/sh
+# Compares the public interfaces of the published libraries with those of the last tag, and fails if a program that
+# uses them may no longer compile while the version says that it does. An argument is the revision to compare with
+# instead. It needs rustup and git; the checker is compiled if it is not there in this version.
+set -eu
+cd "$(dirname "$0")/.."
+
+# Together, because rustdoc's format changes with Rust, and the checker reads some versions of it.
+rust=1.95.0
+checker=0.51.0
+
+last=${1:-$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || true)}
+if [ -z "$last" ]; then
+    echo "skipped: there is no tag v*, so no release to compare with"
+    exit 0
+fi
+
+libraries=
+for manifest in $(grep -lx 'publish.workspace = true' crates/*/Cargo.toml); do
+    name=$(sed -n 's/^name = "\(.*\)"$/\1/p' "$manifest" | head -n 1)
+    # The harness of the models is for tests, and a command has no interface.
+    if [ "$name" = forrest-models ] || [ ! -e "$(dirname "$manifest")/src/lib.rs" ]; then
+        continue
+    fi
+    if git grep -q "^name = \"$name\"$" "$last" -- 'crates/*/Cargo.toml'; then
+        libraries="$libraries --package $name"
+    else
+        echo "$name is new since $last"
+    fi
+done
+
+export RUSTUP_TOOLCHAIN=$rust
+rustup toolchain install --profile minimal "$rust"
+if [ "$(cargo semver-checks --version 2>/dev/null)" != "cargo-semver-checks $checker" ]; then
+    cargo install cargo-semver-checks --locked --version "=$checker"
+fi
+# shellcheck disable=SC2086 # each library is two words
+cargo semver-checks --baseline-rev "$last" $libraries
