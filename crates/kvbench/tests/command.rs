@@ -18,6 +18,7 @@ use forrest_testing::sized;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -34,6 +35,15 @@ fn done(arguments: &[&str]) -> String {
     let (out, error) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && error.is_empty(), "{arguments:?}: {out}{error}");
     out
+}
+
+/// Does several runs at once, each of which waits more than it works.
+fn at_once<A: Sync, T: Send>(all: &[A], run: impl Fn(&A) -> T + Sync) -> Vec<T> {
+    let run = &run;
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = all.iter().map(|one| scope.spawn(move || run(one))).collect();
+        runs.into_iter().map(|run| run.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
 }
 
 /// The words of a line, and more.
@@ -332,48 +342,53 @@ fn the_workload_of_llds_runs() {
     }
 }
 
+/// In three parts at once, because the store is at rest only seconds after each step that writes. `store_data` does all
+/// steps in one run.
 #[test]
 fn a_store_is_measured_and_its_answers_are_right() {
-    let path = scratch("store.jsonl");
-    let directory = tempfile::tempdir().expect("a directory for the store");
-    let output = kvbench(&words(
-        "store -n 3000 --subjects forrest --synced 20 --rounds 2 --budget 16M",
-        &["--directory", directory.path().to_str().unwrap(), "--json", path.to_str().unwrap()],
-    ));
-    let (out, error) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success() && error.is_empty(), "{out}{error}");
-    assert!(
-        out.contains("3K pairs, writes survive the process: us per operation")
-            && out.contains("synced, 8 threads"),
-        "{out}"
-    );
-    let records = records(&path);
-    let figures: Vec<_> = records.iter().filter(|record| record["record"] == "figures").collect();
-    assert_eq!(figures.len(), 1);
-    for step in ["load", "get", "miss", "seek", "scan", "forward", "update", "insert", "synced_1t", "compact"]
-    {
-        let figure = &figures[0]["figures"][format!("{step}_ns")];
-        assert!(figure["median"].as_f64().unwrap() > 0.0, "{step}: {figure}");
-        assert_eq!(figure["rounds"].as_array().unwrap().len(), 2, "{step}");
-    }
-    // What a step reads and writes by the way, where the system tells.
-    for step in ["get", "miss", "multi_get_64", "seek", "scan"] {
-        assert!(
-            figures[0]["figures"][format!("{step}_block_reads")]["min"].is_number(),
-            "{step}: {}",
-            figures[0]
+    let parts = [
+        ("get,miss,many,seek,scan,full", 2, &["load", "get", "miss", "seek", "scan", "forward"][..]),
+        ("update,insert,synced", 1, &["load", "update", "insert", "synced_1t", "synced_8t"]),
+        ("compact,reopen", 2, &["load", "compact"]),
+    ];
+    let ran = at_once(&parts, |(steps, rounds, _)| {
+        let path = scratch(&format!("store-{rounds}-{steps}.jsonl"));
+        let directory = tempfile::tempdir().expect("a directory for the store");
+        let line = format!(
+            "store -n 3000 --subjects forrest --synced 20 --budget 16M --rounds {rounds} --only {steps}"
+        );
+        let places = ["--directory", directory.path().to_str().unwrap(), "--json", path.to_str().unwrap()];
+        let out = done(&words(&line, &places));
+        assert!(out.contains("3K pairs, writes survive the process: us per operation"), "{out}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "the stores are removed");
+        let mut figures = records(&path);
+        figures.retain(|record| record["record"] == "figures");
+        assert_eq!(figures.len(), 1, "{out}");
+        (out, figures.remove(0))
+    });
+    for ((_, rounds, names), (_, record)) in parts.iter().zip(&ran) {
+        for name in *names {
+            let figure = &record["figures"][format!("{name}_ns")];
+            assert!(figure["median"].as_f64().unwrap() > 0.0, "{name}: {figure}");
+            assert_eq!(figure["rounds"].as_array().unwrap().len(), *rounds, "{name}");
+        }
+        assert_eq!(
+            (&record["durability"], &record["durability_had"]),
+            (&"process".into(), &"process".into())
         );
     }
-    for name in ["open_s", "recover_s", "load_max_ns"] {
-        assert!(figures[0]["figures"][name]["min"].as_f64().unwrap() > 0.0, "{name}");
+    let [(_, reading), (out, _), (_, opening)] = &ran[..] else { unreachable!("three parts") };
+    assert!(out.contains("synced, 8 threads"), "{out}");
+    // What a step reads and writes by the way, where the system tells.
+    for step in ["get", "miss", "multi_get_64", "seek", "scan"] {
+        let reads = &reading["figures"][format!("{step}_block_reads")];
+        assert!(reads["min"].is_number(), "{step}: {reading}");
     }
-    assert_eq!(figures[0]["figures"]["recovered_percent"]["min"], 100.0);
-    assert_eq!(
-        (&figures[0]["durability"], &figures[0]["durability_had"]),
-        (&"process".into(), &"process".into())
-    );
-    assert!(figures[0]["sums"]["scan"].is_string());
-    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "the stores are removed");
+    assert!(reading["sums"]["scan"].is_string());
+    for name in ["open_s", "recover_s", "load_max_ns"] {
+        assert!(opening["figures"][name]["min"].as_f64().unwrap() > 0.0, "{name}");
+    }
+    assert_eq!(opening["figures"]["recovered_percent"]["min"], 100.0);
 }
 
 /// A store was recorded only after all of its size had ended, so a kill lost hours.

@@ -21,8 +21,9 @@ const STRETCHES: usize = (1000 / TIMELINE_MS) as usize;
 const LOOK: Duration = Duration::from_millis(20);
 /// The arm fails if its store still works in the background after this time.
 const REST_MOST: Duration = Duration::from_secs(1800);
-/// Share of a CPU below which background threads are considered to only poll.
+/// Share of a CPU below which background threads are considered to only poll; and over how many looks.
 const IDLE_SHARE: f64 = 0.02;
+const LOOKS: usize = 5;
 
 /// What was measured.
 pub(crate) struct Lap {
@@ -151,21 +152,48 @@ impl Running {
     }
 }
 
+/// What a look at a store showed of the time since the look before.
+#[derive(Clone, Copy, Default)]
+struct Look {
+    took: Duration,
+    cpu: Duration,
+    /// Whether it wrote, or reports work.
+    acts: bool,
+    /// Whether one of its threads runs, or waits for a disk.
+    runs: bool,
+}
+
 /// How long a store worked, and how long it has done nothing since.
-#[derive(Default)]
+///
+/// Threads that only look for work now and then do not count. Where other processes have the CPU, such a thread is
+/// seen as it waits for its turn, so one that runs counts in the second look after another; and it takes CPU in a few
+/// looks, so that counts if it is much in the last [`LOOKS`] together too.
 struct Rest {
     worked: Duration,
     idle: Duration,
+    last: [Look; LOOKS],
 }
 
 impl Rest {
+    fn new() -> Rest {
+        let last = [Look { took: LOOK, ..Look::default() }; LOOKS];
+        Rest { worked: Duration::ZERO, idle: Duration::ZERO, last }
+    }
+
     /// Adds a stretch of time. What a store waits for, with nothing to do, is not its work, even if it works later.
-    fn add(&mut self, works: bool, took: Duration) {
-        if works {
-            self.worked += took;
+    fn add(&mut self, look: Look) {
+        let ran = self.last[LOOKS - 1].runs;
+        self.last.rotate_left(1);
+        self.last[LOOKS - 1] = look;
+        let is_much = |looks: &[Look]| {
+            let of = |part: fn(&Look) -> Duration| looks.iter().map(part).sum::<Duration>();
+            of(|look| look.cpu) > of(|look| look.took).mul_f64(IDLE_SHARE)
+        };
+        if look.acts || look.runs && ran || is_much(&[look]) && is_much(&self.last) {
+            self.worked += look.took;
             self.idle = Duration::ZERO;
         } else {
-            self.idle += took;
+            self.idle += look.took;
         }
     }
 }
@@ -177,9 +205,9 @@ pub(crate) fn settle(store: &impl Store) -> Answer<Duration> {
 
 /// Does the same, and looks at something else now and then. The work of `look` does not count as the store's.
 pub(crate) fn settle_beside<S: Store>(store: &S, mut look: impl FnMut()) -> Answer<Duration> {
-    let (start, mut rest) = (Instant::now(), Rest::default());
+    let (start, mut rest) = (Instant::now(), Rest::new());
     store.hand_over()?;
-    rest.add(true, start.elapsed());
+    rest.worked += start.elapsed();
     let (mut looked, mut cpu, mut written) = (Instant::now(), usage::process_cpu(), usage::written_bytes());
     while rest.idle < S::REST {
         if start.elapsed() > REST_MOST {
@@ -187,9 +215,12 @@ pub(crate) fn settle_beside<S: Store>(store: &S, mut look: impl FnMut()) -> Answ
         }
         std::thread::sleep(LOOK);
         let (now_cpu, now_written, took) = (usage::process_cpu(), usage::written_bytes(), looked.elapsed());
-        let share = (now_cpu - cpu).as_secs_f64() / took.as_secs_f64();
-        let works = share > IDLE_SHARE || now_written != written || usage::others_work() || store.is_busy();
-        rest.add(works, took);
+        rest.add(Look {
+            took,
+            cpu: now_cpu - cpu,
+            acts: now_written != written || store.is_busy(),
+            runs: usage::others_work(),
+        });
         look();
         // The cost of the looks is not counted.
         (looked, cpu, written) = (Instant::now(), usage::process_cpu(), now_written);
@@ -251,20 +282,35 @@ impl Lap {
 
 #[cfg(test)]
 mod tests {
-    use super::Rest;
-    use std::time::Duration;
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    /// What looks show, each of 20 ms: worked and idle.
+    fn seen(looks: &[Look]) -> (Duration, Duration) {
+        let mut rest = Rest::new();
+        looks.iter().for_each(|look| rest.add(Look { took: MS(20), ..*look }));
+        (rest.worked, rest.idle)
+    }
 
     #[test]
     fn idle_time_before_late_work_is_no_work() {
-        let ms = Duration::from_millis;
-        let mut rest = Rest::default();
-        rest.add(true, ms(5));
-        rest.add(false, ms(2000));
-        assert_eq!((rest.worked, rest.idle), (ms(5), ms(2000)));
-        rest.add(true, ms(40));
-        assert_eq!((rest.worked, rest.idle), (ms(45), Duration::ZERO));
-        rest.add(false, ms(20));
-        rest.add(false, ms(20));
-        assert_eq!((rest.worked, rest.idle), (ms(45), ms(40)));
+        let (idle, acts) = (Look::default(), Look { acts: true, ..Look::default() });
+        assert_eq!(seen(&[acts, idle, idle]), (MS(20), MS(40)));
+        assert_eq!(seen(&[acts, idle, idle, acts]), (MS(40), MS(0)));
+        assert_eq!(seen(&[acts, idle, idle, acts, idle]), (MS(40), MS(20)));
+    }
+
+    /// On a busy machine a store never came to rest, because its thread that looks for work was seen waiting for a CPU.
+    #[test]
+    fn who_looks_for_work_now_and_then_has_none() {
+        let (idle, runs) = (Look::default(), Look { runs: true, ..Look::default() });
+        assert_eq!(seen(&[runs, idle, idle, runs, idle]), (MS(0), MS(100)));
+        assert_eq!(seen(&[idle, runs, runs, runs, idle]), (MS(40), MS(20)));
+        let polls = Look { cpu: MS(1), ..idle };
+        assert_eq!(seen(&[polls, idle, idle, idle, idle, polls, idle]), (MS(0), MS(140)));
+        // More than a fiftieth of the time is work, in several looks or in one.
+        assert_eq!(seen(&[idle, polls, polls, polls, idle]), (MS(20), MS(20)));
+        assert_eq!(seen(&[Look { cpu: MS(20), ..idle }, idle, idle]), (MS(20), MS(40)));
     }
 }

@@ -1,64 +1,92 @@
 //! The scenarios of `kvbench pressure`, tiny: each prints its lines, is recorded and has its goals judged.
 
-use crate::{done, kvbench, records, scratch, text};
+use crate::{at_once, done, kvbench, records, scratch, text};
+use serde_json::{Value, json};
 
-/// A scenario, and figures that it has.
-const SCENARIOS: [(&str, &[&str]); 10] = [
+/// The scenarios that are no mixes, each with figures that it has.
+const SCENARIOS: [(&str, &[&str]); 14] = [
     ("memory", &["resident_peak_bytes", "resident_rest_bytes"]),
     ("stalls", &["put_ops_per_s", "put_p50_ns", "put_p99_ns", "put_p999_ns", "put_max_ns"]),
     ("snapshots", &["put_ops_per_s", "snapshot_p999_ns", "snapshot_max_ns"]),
     ("overwrites", &["disk_peak_bytes", "overwrite_peak_disk_per_byte", "overwrite_written_per_byte"]),
     ("deletes", &["disk_loaded_bytes", "disk_idle_bytes"]),
+    ("ranges", &["range_delete_ns", "scan_across_ratio", "disk_idle_bytes"]),
     ("opening", &["closed_open_and_get_ns", "killed_replay_ops_per_s", "killed_first_get_ns"]),
     ("growth", &["growth_ns@5000", "growth_first_ns", "growth_ratio", "growth_written_per_byte"]),
     ("closing", &["close_ns", "kept_percent"]),
     ("headline", &["resident_peak_bytes", "disk_peak_bytes", "disk_rest_bytes"]),
     ("queue", &["pop_first_ns", "pop_last_ns"]),
+    ("values", &[]),
+    ("ingest", &["ingest_ns", "ingest_settle_s"]),
+    ("transfers", &["transfer_ops_per_s", "transfer_met_percent"]),
 ];
 
-#[test]
-fn every_scenario_prints_its_lines_and_is_recorded() {
-    let path = scratch("pressure.jsonl");
+/// What a run printed and recorded of a scenario.
+fn pressed(scenario: &str) -> (String, Vec<Value>) {
+    let path = scratch(&format!("pressure-{scenario}.jsonl"));
     let directory = tempfile::tempdir().expect("a directory for the stores");
     let places = [directory.path(), path.as_path()].map(|path| path.to_str().unwrap());
-    let output = kvbench(&["pressure", "--quick", "--directory", places[0], "--json", places[1]]);
-    let (out, error) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success() && error.is_empty() && !out.contains("FAILED"), "{out}{error}");
+    let out = done(&["pressure", scenario, "--quick", "--directory", places[0], "--json", places[1]]);
+    assert!(!out.contains("FAILED"), "{out}");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "the stores are removed");
-    let records = records(&path);
-    for (scenario, names) in SCENARIOS {
+    (out, records(&path))
+}
+
+/// At once, because each of them waits for its store to be at rest, again and again.
+#[test]
+fn every_scenario_prints_its_lines_and_is_recorded() {
+    let ran = at_once(&SCENARIOS, |(scenario, _)| pressed(scenario));
+    let (mut all, mut goals) = (String::new(), 0);
+    for ((scenario, names), (out, records)) in SCENARIOS.iter().zip(ran) {
         let kind = format!("pressure {scenario}");
-        assert!(out.contains(&format!("\n{kind}, 2")), "{kind}: {out}");
-        let of_scenario = |record: &&serde_json::Value| {
+        assert!(out.contains(&format!("\n{kind}, ")), "{kind}: {out}");
+        let of_scenario = |record: &&Value| {
             record["record"] == "figures" && record["kind"] == kind && record["subject"] == "forrest"
         };
         let record = records.iter().find(of_scenario).expect(&kind);
-        for name in names {
+        for name in *names {
             assert!(record["figures"][name]["median"].as_f64().is_some(), "{kind}, {name}: {record}");
         }
+        if *scenario == "closing" {
+            assert_eq!(record["figures"]["kept_percent"]["median"], 100.0);
+        }
+        let judged = records.iter().find(|record| record["record"] == "goals").expect("goals are recorded");
+        goals += judged["goals"].as_array().unwrap().len();
+        all.push_str(&out);
     }
     for line in ["put, p99.9, us", "snapshot, p99.9, us", "written for a byte", "closed: open and get, ms"] {
-        assert!(out.contains(&format!("\n{line} ")), "{line}: {out}");
+        assert!(all.contains(&format!("\n{line} ")), "{line}: {all}");
     }
-    let kept = records.iter().find(|record| record["kind"] == "pressure closing").expect("it is recorded");
-    assert_eq!(kept["figures"]["kept_percent"]["median"], 100.0);
-    let goals = records.iter().find(|record| record["record"] == "goals").expect("goals are recorded");
-    assert!(goals["goals"].as_array().unwrap().len() >= 16, "{goals}");
+    assert!(goals >= 16, "{goals}: {all}");
+    // They are those of a run that names none; here with no store.
+    let path = scratch("pressure.jsonl");
+    done(&["pressure", "--quick", "--subjects", "rocksdb", "--no-rocksdb", "--json", path.to_str().unwrap()]);
+    let scenarios = &records(&path)[0]["options"]["scenarios"];
+    assert_eq!(*scenarios, json!(SCENARIOS.map(|(scenario, _)| scenario)));
 }
 
 /// The mixes, tiny, with threads, and one of them at a rate. Values, order and number of pairs are checked in each.
 #[test]
 fn mixes_are_done_by_several_threads_and_checked() {
-    let path = scratch("mixes.jsonl");
     let mixes = ["readwhilewriting", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"];
-    let fixed = ["--quick", "-n", "2000", "--threads", "3", "--json", path.to_str().unwrap()];
-    let output = kvbench(&[&["pressure"], &mixes[..], &fixed[..]].concat());
-    let out = text(&output.stdout);
-    assert!(output.status.success() && !out.contains("FAILED"), "{out}{}", text(&output.stderr));
-    let records = records(&path);
+    let threads = ["--threads", "3"];
+    let rate = ["--rate", "1000"];
+    // At once, as the scenarios are.
+    let mut ran =
+        at_once(&[(&mixes[..4], threads), (&mixes[4..], threads), (&mixes[3..4], rate)], |(mixes, more)| {
+            let path = scratch(&format!("{}{}.jsonl", mixes[0], more[0]));
+            let fixed = ["--quick", "-n", "2000", more[0], more[1], "--json", path.to_str().unwrap()];
+            let output = kvbench(&[&["pressure"], *mixes, &fixed[..]].concat());
+            let out = text(&output.stdout);
+            assert!(output.status.success() && !out.contains("FAILED"), "{out}{}", text(&output.stderr));
+            (out, records(&path))
+        });
+    let (paced, paced_records) = ran.pop().expect("there are three");
+    let (outs, mixed): (Vec<_>, Vec<_>) = ran.into_iter().unzip();
+    let (out, records) = (outs.concat(), mixed.concat());
     let figure = |mix: &str, name: &str| {
         let kind = format!("pressure {mix}");
-        let own = |record: &&serde_json::Value| record["kind"] == kind && record["subject"] == "forrest";
+        let own = |record: &&Value| record["kind"] == kind && record["subject"] == "forrest";
         let record = records.iter().find(own).unwrap_or_else(|| panic!("{mix} is recorded"));
         record["figures"][name]["median"].as_f64()
     };
@@ -89,13 +117,9 @@ fn mixes_are_done_by_several_threads_and_checked() {
         assert!(figure(mix, &format!("mix_{is}_p999_ns")).is_some_and(|time| time > 0.0), "{mix}: {out}");
         assert_eq!(figure(mix, &format!("mix_{is_not}_p999_ns")), None, "{mix}");
     }
-    let paced = ["pressure", "ycsb-c", "--quick", "-n", "2000", "--rate", "1000", "--json"];
-    let path = scratch("paced.jsonl");
-    let output = kvbench(&[&paced[..], &[path.to_str().unwrap()]].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("\ndue, but not begun"), "{}", text(&output.stdout));
+    assert!(paced.contains("\ndue, but not begun"), "{paced}");
     let reached =
-        crate::records(&path).iter().find_map(|record| record["figures"]["mix_ops_per_s"]["median"].as_f64());
+        paced_records.iter().find_map(|record| record["figures"]["mix_ops_per_s"]["median"].as_f64());
     assert!(reached.is_some_and(|rate| rate <= 1100.0), "no more are done than are due: {reached:?}");
 }
 

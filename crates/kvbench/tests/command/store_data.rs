@@ -1,16 +1,23 @@
 //! `kvbench store --data`: the keys of a file in every store that is compiled in.
 
-use crate::{kvbench, records, text};
+use crate::{at_once, kvbench, records, text};
 use serde_json::{Value, json};
+use std::ffi::OsStr;
 use std::path::Path;
+use std::process::Command;
 
-/// Measures all stores with the keys of a file. Returns what was printed, the options and the figures.
+/// Measures all stores with the keys of a file, in whose directory the program runs. Returns what was printed, the
+/// options and the figures.
 fn measured(file: &Path, more: &[&str]) -> (String, Value, Vec<Value>) {
     let directory = tempfile::tempdir().expect("a directory for the stores");
     let record = file.with_extension("record.jsonl");
-    let places = [file, directory.path(), &record].map(|path| path.to_str().unwrap());
-    let fixed = ["store", "--data", places[0], "--directory", places[1], "--json", places[2]];
-    let output = kvbench(&[&fixed, &["--budget", "16M", "--synced", "10"][..], more].concat());
+    let places = [directory.path(), &record].map(|path| path.to_str().unwrap());
+    let data = file.file_name().and_then(OsStr::to_str).expect("it has a name");
+    let fixed = ["store", "--data", data, "--directory", places[0], "--json", places[1]];
+    let mut run = Command::new(env!("CARGO_BIN_EXE_kvbench"));
+    run.current_dir(file.parent().expect("it is in a directory"));
+    run.args(fixed).args(["--budget", "16M", "--synced", "10"]).args(more);
+    let output = run.output().expect("the program starts");
     let (out, error) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && error.is_empty() && !out.contains("FAILED"), "{out}{error}");
     let records = records(&record);
@@ -40,9 +47,9 @@ fn words_of_a_file_are_the_keys_of_every_store() {
     words.extend([600, 511, 510].map(|bytes| "x".repeat(bytes)));
     std::fs::write(&file, words.join("\n") + "\n\n").unwrap();
     let (out, options, figures) = measured(&file, &[]);
-    let head = format!("keys: {} (text), 306 different ones of ", file.display());
     assert!(
-        out.contains(&head) && out.contains("; 2 repeated; 1 left out, empty or above 511 bytes\n"),
+        out.contains("keys: words.txt (text), 306 different ones of ")
+            && out.contains("; 2 repeated; 1 left out, empty or above 511 bytes\n"),
         "{out}"
     );
     assert!(
@@ -71,9 +78,10 @@ fn words_of_a_file_are_the_keys_of_every_store() {
 #[test]
 fn paths_of_a_file_are_the_keys_of_every_store() {
     let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("paths.jsonl");
     let path = |at: usize| format!("/usr/share/{}/{}/file {at}", "doc".repeat(at % 5), at / 10);
-    let write = |first: &str| {
+    // Two files that the program knows under one name.
+    let files = ["/usr/", "/lib/"].map(|first| {
+        let file = directory.path().join(&first[1..]).join("paths.jsonl");
         let mut lines: Vec<_> = (0..500).map(path).collect();
         lines.extend([
             first.to_owned(),
@@ -83,28 +91,27 @@ fn paths_of_a_file_are_the_keys_of_every_store() {
             "p".repeat(600),
         ]);
         let lines = lines.iter().map(|path| json!({ "key": path, "value": "v" }).to_string() + "\n");
+        std::fs::create_dir(file.parent().unwrap()).unwrap();
         std::fs::write(&file, lines.collect::<String>()).unwrap();
-    };
-    write("/usr/");
-    let more = ["-n", "400,503", "--only", "get,miss,many,seek,scan,insert"];
-    let (out, options, figures) = measured(&file, &more);
+        file
+    });
+    let only = ["--only", "get,miss,many,seek,scan,insert"];
+    let runs =
+        [(&files[0], ["-n", "400,503"], &[][..]), (&files[1], ["-n", "400"], &["--subjects", "forrest"])];
+    let measured = at_once(&runs, |(file, size, more)| measured(file, &[&only, size, *more].concat()));
+    let [(out, options, figures), (_, others, _)] = &measured[..] else { unreachable!("two runs") };
     assert!(out.contains("503 different ones") && out.contains("0 repeated; 2 left out"), "{out}");
     for keys in [400, 503] {
         let figures: Vec<_> = figures.iter().filter(|figure| figure["keys"] == keys).cloned().collect();
         check_sums(&figures, &["scan", "insert", "content"]);
     }
-    let (records, refused) = (file.with_extension("record.jsonl"), ["-n", "504", "--subjects", "forrest"]);
-    let output = kvbench(&[&["store", "--data", file.to_str().unwrap()], &refused[..]].concat());
+    let refused = ["-n", "504", "--subjects", "forrest"];
+    let output = kvbench(&[&["store", "--data", files[0].to_str().unwrap()], &refused[..]].concat());
     let error = text(&output.stderr);
     assert!(error.contains("504 pairs are asked for, the file has 503"), "{error}");
-    // Another file of the same name.
-    let first = file.with_extension("first.jsonl");
-    std::fs::rename(&records, &first).unwrap();
-    write("/lib/");
-    let (_, others, _) =
-        measured(&file, &["-n", "400", "--only", "get,miss,many,seek,scan,insert", "--subjects", "forrest"]);
     assert_ne!(options["data"]["checksum"], others["data"]["checksum"]);
-    let output = kvbench(&["compare", first.to_str().unwrap(), records.to_str().unwrap()]);
+    let records = files.map(|file| file.with_extension("record.jsonl"));
+    let output = kvbench(&["compare", records[0].to_str().unwrap(), records[1].to_str().unwrap()]);
     let error = text(&output.stderr);
     assert!(output.status.code() == Some(1) && error.contains("option data checksum ("), "{error}");
 }
