@@ -268,8 +268,9 @@ pub(crate) struct Pressure {
     /// Number of pairs [default: by the scenario, see docs/benchmarks.md]
     #[arg(short = 'n', long, value_parser = number)]
     pub(crate) keys: Option<u64>,
-    /// Stores [default: all that were compiled in]; lmdb does ranges, queue, values, ingest, transfers and the mixes
-    #[arg(long, value_delimiter = ',', value_parser = ["forrest", "rocksdb", "fjall", "lmdb"])]
+    /// Stores [default: all that were compiled in]; lmdb and redb do ranges, queue, values, ingest, transfers and the
+    /// mixes
+    #[arg(long, value_delimiter = ',', value_parser = ["forrest", "rocksdb", "fjall", "lmdb", "redb"])]
     pub(crate) subjects: Vec<String>,
     /// Leave RocksDB out, which takes many minutes to compile
     #[arg(long)]

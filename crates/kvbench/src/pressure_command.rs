@@ -38,8 +38,11 @@ const HEADLINE_ROUNDS: (u64, u64) = (30, 3);
 /// How long a store stays idle after deletes.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The stores that do scenarios. LMDB has no memtables, and no work in the background, which the others are about.
-const WITH_LMDB: [&str; 4] = [FORREST, "rocksdb", "fjall", "lmdb"];
+/// The stores that do scenarios. The last two have no memtables, and no work in the background, which most scenarios
+/// are about.
+const ALL: [&str; 5] = [FORREST, "rocksdb", "fjall", "lmdb", "redb"];
+/// How many do those.
+const LOG_STRUCTURED: usize = 3;
 
 /// A scenario with its sizes.
 struct Plan {
@@ -90,16 +93,16 @@ impl Plan {
         Plan { scenario, sizes, time, rounds: if options.quick { quick_rounds } else { rounds } }
     }
 
-    /// The stores that do it: what LMDB has a call or a form for, and mixes, are compared with it as well.
+    /// The stores that do it: what LMDB and redb have a call or a form for, and mixes, are compared with them as well.
     fn stores(&self) -> &'static [&'static str] {
         match self.scenario {
-            scenario if scenario.mix().is_some() => &WITH_LMDB,
+            scenario if scenario.mix().is_some() => &ALL,
             Scenario::Queue
             | Scenario::Ranges
             | Scenario::Values
             | Scenario::Ingest
-            | Scenario::Transfers => &WITH_LMDB,
-            _ => &WITH_LMDB[..3],
+            | Scenario::Transfers => &ALL,
+            _ => &ALL[..LOG_STRUCTURED],
         }
     }
 }

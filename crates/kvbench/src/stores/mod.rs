@@ -142,7 +142,7 @@ pub(crate) const ENTRIES: &[StoreEntry] = &[
         name: "redb",
         package: Some("redb"),
         about: "copy-on-write B-tree; commits that are not synced are in its memory",
-        run: peer!("stores", of, redb::Redb),
+        run: peer!("stores", pressed, redb::Redb),
     },
     StoreEntry {
         name: "lmdb",

@@ -3,9 +3,11 @@
 //! What a transaction wrote that is not synced is in the memory of the process until one is. redb offers nothing
 //! between that and a sync.
 
-use super::store::{Answer, Fault, Reader, Settings, Store, Way};
+use super::pairs::Key;
+use super::store::{Amount, Answer, Fault, Pressed, Reader, Settings, Store, Transact, Way, amount};
 use crate::job::Durability as Class;
-use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition};
+use std::path::Path;
 
 const PAIRS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("pairs");
 
@@ -16,24 +18,33 @@ pub(crate) struct Redb {
 }
 
 impl Redb {
+    /// Does something with the table in a transaction of its own. There is one at a time.
+    fn change<T>(
+        &self,
+        durability: Durability,
+        change: impl FnOnce(&mut Table<'_, &'static [u8], &'static [u8]>) -> Answer<T>,
+    ) -> Answer<T> {
+        let mut transaction = self.db.begin_write()?;
+        transaction.set_durability(durability)?;
+        let done = change(&mut transaction.open_table(PAIRS)?)?;
+        transaction.commit()?;
+        Ok(done)
+    }
+
     fn write<'p>(
         &self,
         durability: Durability,
         mut pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>,
     ) -> Answer<()> {
-        let mut transaction = self.db.begin_write()?;
-        transaction.set_durability(durability)?;
-        {
-            let mut table = transaction.open_table(PAIRS)?;
-            pairs.try_for_each(|(key, value)| table.insert(key, value).map(drop))?;
-        }
-        Ok(transaction.commit()?)
+        self.change(durability, |table| {
+            Ok(pairs.try_for_each(|(key, value)| table.insert(key, value).map(drop))?)
+        })
     }
 }
 
 impl Store for Redb {
     const OFFERS: &'static [Class] = &[Class::Memory, Class::Power];
-    type Reader<'s> = Table;
+    type Reader<'s> = View;
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
         let path = settings.directory.join("store");
@@ -60,8 +71,8 @@ impl Store for Redb {
         self.write(Durability::Immediate, std::iter::once((key, value)))
     }
 
-    fn reader(&self) -> Answer<Table> {
-        Ok(Table(self.db.begin_read()?.open_table(PAIRS)?))
+    fn reader(&self) -> Answer<View> {
+        Ok(View(self.db.begin_read()?.open_table(PAIRS)?))
     }
 
     fn scan_all(&self, way: Way, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
@@ -90,14 +101,70 @@ impl Store for Redb {
     }
 }
 
+impl Transact for Redb {
+    fn open(settings: &Settings<'_>) -> Answer<Self> {
+        Store::open(settings)
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
+        Store::put(self, key, value)
+    }
+
+    fn transfer(&self, keys: [&[u8]; 2], change: impl Fn([Amount; 2]) -> [Amount; 2]) -> Answer<bool> {
+        // One at a time, so none is in the way of another.
+        self.change(self.durability, |table| {
+            let read = |key| amount(table.get(key)?.map(|value| value.value().to_owned()));
+            let old = [read(keys[0])?, read(keys[1])?];
+            for (key, new) in keys.iter().zip(change(old)) {
+                table.insert(*key, &new.to_le_bytes()[..])?;
+            }
+            Ok(true)
+        })
+    }
+
+    fn amounts(&self, keys: &[Key]) -> Answer<Vec<Amount>> {
+        let View(table) = self.reader()?;
+        keys.iter().map(|key| amount(table.get(&key[..])?.map(|value| value.value().to_owned()))).collect()
+    }
+}
+
+impl Pressed for Redb {
+    type Transactions = Self;
+    type Snapshot<'s> = View;
+
+    fn delete(&self, key: &[u8]) -> Answer<()> {
+        self.change(self.durability, |table| Ok(table.remove(key).map(drop)?))
+    }
+
+    fn delete_range(&self, start: &[u8], end: &[u8]) -> Answer<()> {
+        self.change(self.durability, |table| Ok(table.retain_in(start..end, |_, _| false)?))
+    }
+
+    fn ingest<'p>(&self, _: &Path, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()> {
+        // It has no such call.
+        self.put_batch(pairs)
+    }
+
+    fn snapshot(&self) -> Answer<View> {
+        self.reader()
+    }
+
+    fn pop(&self, see: impl FnOnce(&[u8])) -> Answer<bool> {
+        self.change(self.durability, |table| {
+            let first = table.pop_first()?;
+            Ok(first.map(|(key, _)| see(key.value())).is_some())
+        })
+    }
+}
+
 /// A pair as an iteration shows it.
 type Pair<'a> =
     Result<(redb::AccessGuard<'a, &'static [u8]>, redb::AccessGuard<'a, &'static [u8]>), redb::StorageError>;
 
 /// The table in one read transaction.
-pub(crate) struct Table(ReadOnlyTable<&'static [u8], &'static [u8]>);
+pub(crate) struct View(ReadOnlyTable<&'static [u8], &'static [u8]>);
 
-impl Reader for Table {
+impl Reader for View {
     fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Answer<bool> {
         let value = self.0.get(key)?;
         Ok(value.map(|value| see(value.value())).is_some())

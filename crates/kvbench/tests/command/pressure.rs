@@ -95,7 +95,7 @@ fn mixes_are_done_by_several_threads_and_checked() {
             records.iter().filter(|record| record["record"] == "figures" && record["subject"] == store);
         figures.count()
     };
-    for store in ["fjall", "lmdb"] {
+    for store in ["fjall", "lmdb", "redb"] {
         assert_eq!(by(store), if cfg!(feature = "stores") { mixes.len() } else { 0 }, "{store}: {out}");
     }
     for mix in mixes {
