@@ -41,7 +41,7 @@ use crate::codec::{Parts, put_number};
 use crate::disk::{self, Cipher, Disk, Kind, Name, Sealed, SealedFile, TAG};
 use forrest_engine::{Error, Result};
 use std::ops::Range;
-use xxhash_rust::xxh3::xxh3_64_with_seed as xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed as xxh3};
 
 /// Bytes of a file header.
 pub(crate) const HEADER: usize = 64;
@@ -49,6 +49,8 @@ pub(crate) const HEADER: usize = 64;
 pub(crate) const HEAD: usize = 16;
 /// Maximum number of bytes that a record takes beside what its user puts into it.
 pub(crate) const OVERHEAD_MAX: u64 = 64;
+/// Maximum number of bytes of the statement with which a body begins: those of a number.
+const STATEMENT_MOST: u64 = 10;
 /// Longest body: the greatest length in five bytes.
 pub(crate) const BODY_MAX: u64 = (1 << 40) - 1;
 /// A file is read in windows of this size.
@@ -513,6 +515,66 @@ pub(crate) fn next(
     Ok(Some(Next { body: end - rest..end, end: next, synced }))
 }
 
+/// The records of a file that is not encrypted, gone through in pieces: of a record, however long it is, no more than a
+/// window is in memory.
+pub(crate) struct Pieces<'d>(Window<'d>);
+
+impl<'d> Pieces<'d> {
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn new(disk: &'d Sealed, file: &'d SealedFile, name: Name) -> Result<Pieces<'d>> {
+        Window::new(disk, file, name).map(Pieces)
+    }
+
+    /// Checks the record at an offset: where its body is, without the statement, or `None` if it is not intact.
+    /// `go_on` is called now and then, and its error is returned.
+    ///
+    /// # Errors
+    /// `Io`; `Corrupt` for an intact record without a statement.
+    pub(crate) fn check(
+        &mut self,
+        offset: u64,
+        go_on: impl Fn() -> Result<()>,
+    ) -> Result<Option<Range<u64>>> {
+        let Pieces(window) = self;
+        let name = window.name;
+        let Some(head) = window.at(offset, HEAD as u64)? else { return Ok(None) };
+        let (sum, length) = (word(head, 0), word(head, 8) & BODY_MAX);
+        if length_check(name, offset, &head[8..13]) != head[13..16] {
+            return Ok(None);
+        }
+        let (mut at, body, end) = (offset + 8, offset + HEAD as u64, offset + HEAD as u64 + length);
+        let mut found = Box::new(Xxh3::with_seed(seed(name, offset)));
+        while at < end {
+            go_on()?;
+            let count = (end - at).min(WINDOW as u64);
+            let Some(piece) = window.at(at, count)? else { return Ok(None) };
+            found.update(piece);
+            at += count;
+        }
+        if found.digest() != sum {
+            return Ok(None);
+        }
+        let Some(stated) = window.at(body, length.min(STATEMENT_MOST))? else { return Ok(None) };
+        let rest = statement(name, offset, stated)?.1.len();
+        Ok(Some(body + (stated.len() - rest) as u64..end))
+    }
+
+    /// What is at the beginning of some bytes of the file: at least this many of them, or all.
+    ///
+    /// # Errors
+    /// `Io`; `Corrupt` if the file has become shorter.
+    pub(crate) fn front(&mut self, bytes: &Range<u64>, least: u64) -> Result<&[u8]> {
+        let Pieces(window) = self;
+        let (name, left) = (window.name, bytes.end - bytes.start);
+        if window.at(bytes.start, left.min(least))?.is_none() {
+            return Err(disk::damaged(name, bytes.start, "the file ends within a record"));
+        }
+        let front = &window.bytes[(bytes.start - window.start) as usize..];
+        Ok(&front[..front.len().min(usize::try_from(left).unwrap_or(usize::MAX))])
+    }
+}
+
 /// The intact records of a file.
 pub(crate) struct Intact {
     /// The end of the last record before the first that is not intact.
@@ -562,4 +624,56 @@ fn vouched_beyond(window: &mut Window<'_>, from: u64, place: u64) -> Result<Opti
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::simulated::Simulated;
+    use forrest_engine::ErrorKind;
+
+    /// Cause: a pass through a log of values had each record in memory, which may have hundreds of MiB.
+    #[test]
+    fn a_long_record_is_checked_in_pieces() {
+        const LONG: usize = 5 * WINDOW + 77;
+        let name = Name::log(3);
+        let mut file = header(name, LOG, [0, 0, 1, 1], None).to_vec();
+        for (len, synced) in [(10, Some(0)), (LONG, None)] {
+            let (offset, mut record) = (file.len() as u64, Vec::new());
+            begin(&mut record, offset, synced, false);
+            record.extend((0..len).map(|at| at as u8));
+            finish(&mut record, name, offset, None);
+            file.extend(record);
+        }
+        let disk = Sealed::plain(Simulated::from_files([(name, file.clone())]));
+        let opened = disk::open(&disk, name).expect("it is there");
+        let mut pieces = Pieces::new(&disk, &opened, name).expect("it has a length");
+        let mut end = HEADER as u64;
+        for len in [10, LONG as u64] {
+            let mut body = pieces.check(end, || Ok(())).expect("it is read").expect("it is intact");
+            assert_eq!(body.end - body.start, len);
+            end = body.end;
+            let mut at = 0;
+            while !body.is_empty() {
+                let front = pieces.front(&body, 9).expect("it is read");
+                assert!(front.len() as u64 >= 9.min(len - at));
+                assert!(front.iter().zip(at..).all(|(&byte, at)| byte == at as u8));
+                (at, body.start) = (at + front.len() as u64, body.start + front.len() as u64);
+            }
+            assert_eq!(at, len);
+        }
+        assert_eq!(end, file.len() as u64);
+        assert!(pieces.0.bytes.capacity() <= 2 * WINDOW, "{} bytes of memory", pieces.0.bytes.capacity());
+        let long = file.len() as u64 - (HEAD + 1 + LONG) as u64;
+        let given_up = pieces.check(long, || Err(Error::new(ErrorKind::Busy, "closing")));
+        assert_eq!(given_up.expect_err("it asks").kind(), ErrorKind::Busy);
+        for byte in [long as usize + 3, long as usize + 9, file.len() / 2, file.len() - 1] {
+            let mut damaged = file.clone();
+            damaged[byte] ^= 4;
+            let disk = Sealed::plain(Simulated::from_files([(name, damaged)]));
+            let opened = disk::open(&disk, name).expect("it is there");
+            let mut pieces = Pieces::new(&disk, &opened, name).expect("it has a length");
+            assert_eq!(pieces.check(long, || Ok(())).expect("it is read"), None, "{byte}");
+        }
+    }
 }

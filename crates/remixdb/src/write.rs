@@ -27,7 +27,7 @@ use crate::see::ToValue;
 use crate::version::Version;
 use crate::wal::{Change, Note};
 use crate::wanted::Wanted;
-use crate::wrapped::{self, Entry, HEADER_MOST, Kind, PLACED_HEADER_MOST, Place, Wrapped};
+use crate::wrapped::{self, Entry, HEADER_MOST, Kind, PLACED_HEADER_MOST, Place, Pointer, Wrapped};
 use forrest_base::lock;
 use forrest_engine::Value;
 use forrest_engine::merge::{self, MergeOperator, SharedOperator};
@@ -163,8 +163,8 @@ pub(crate) struct Moved {
 }
 
 /// What a change that sets a key takes of the log, about.
-pub(crate) fn log_bytes_of(key: &[u8], value: &[u8]) -> u64 {
-    (key.len() + value.len() + CHANGE_ABOUT) as u64
+pub(crate) fn log_bytes_of(key: usize, value: u64) -> u64 {
+    value + (key + CHANGE_ABOUT) as u64
 }
 
 /// What memtables get of decided changes if that is not what is logged, by their positions: of those whose values stay
@@ -679,11 +679,11 @@ impl Core {
             let is_there = catalog.has(*space)
                 && match same_partition(before, now, *space, key) {
                     true => !self.has_in_memtables(now, *space, key),
-                    false => self.is_at(now, *space, key, *place)?,
+                    false => self.pointer_at(now, *space, key, *place)?.is_some(),
                 };
             if is_there {
                 value_bytes += content.len() as u64;
-                log_bytes += log_bytes_of(key, content);
+                log_bytes += log_bytes_of(key.len(), content.len() as u64);
                 let new = match expires_ms {
                     None => New(Kind::Value, Cow::Borrowed(content)),
                     expires_ms => {
@@ -701,13 +701,20 @@ impl Core {
         Ok(Moved { value_bytes, log_bytes, last })
     }
 
-    /// Whether the newest that a version has of a key is a value at a place in a log.
-    pub(crate) fn is_at(&self, version: &Version, space: u32, key: &[u8], place: Place) -> Result<bool> {
+    /// The newest that a version has of a key, if that is a value at a place in a log.
+    pub(crate) fn pointer_at(
+        &self,
+        version: &Version,
+        space: u32,
+        key: &[u8],
+        place: Place,
+    ) -> Result<Option<Pointer>> {
         if self.has_in_memtables(version, space, key) {
-            return Ok(false);
+            return Ok(None);
         }
-        let Some(partition) = version.partition(space, key) else { return Ok(false) };
-        Ok(partition.pointer(key)?.is_some_and(|(pointer, _)| pointer.place == place))
+        let Some(partition) = version.partition(space, key) else { return Ok(None) };
+        let pointer = partition.pointer(key)?.map(|(pointer, _)| pointer);
+        Ok(pointer.filter(|pointer| pointer.place == place))
     }
 
     /// Whether a memtable has a key, or deletes it.

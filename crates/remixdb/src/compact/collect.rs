@@ -23,17 +23,20 @@
 //! A full store moves values only while what is in memory, and one more memtable, find room. A log whose values find no
 //! room is left, and the next one is tried: there may be nothing to move in it.
 //!
+//! Of a record no more than a window is in memory, however long it is, and of its values those that are moved. A pass
+//! is given up when the store is closed.
+//!
 //! A log with damage cannot be gone through. It stays, and the next one is tried. A compaction tries it again.
 
 use crate::codec::Parts;
 use crate::core::Core;
-use crate::disk::{self, Disk, Kind, Name};
+use crate::disk::{self, Disk, Kind};
 use crate::manifest::{Manifest, ManifestState};
 use crate::memtable::Memtable;
-use crate::record::{self, Piece};
+use crate::record::Pieces;
 use crate::values::{Collector, Haste, Kept, Logs, Pass};
 use crate::version::Version;
-use crate::wal::Change;
+use crate::wal::{Change, FRONT_MOST};
 use crate::wrapped::{self, HEADER_MOST, Place, Wrapped};
 use crate::write::{Move, log_bytes_of};
 use forrest_base::lock;
@@ -174,35 +177,45 @@ impl Core {
     /// Moves the values of the next piece of a log that count. At the end of the log, returns the sequence number of
     /// the last change then.
     fn collect_piece(&self, log: &Kept, pass: &mut Pass) -> Result<Option<u64>> {
-        let (disk, name, version) = (self.disk(), log.name(), self.version().clone());
-        let (mut piece, mut moves, mut bytes) = (Piece::default(), Vec::new(), 0);
+        let (name, version) = (log.name(), self.version().clone());
+        let mut pieces = Pieces::new(self.disk(), log.file()?, name)?;
+        let (mut moves, mut bytes) = (Vec::new(), 0);
         let mut offset = pass.offset;
         while offset < log.bytes && offset - pass.offset < PIECE {
-            let read = record::next(disk, log.file()?, name, offset, &mut piece)?;
-            let Some(record::Next { body, end, .. }) = read else {
+            let body = pieces.check(offset, || self.check_open())?;
+            let Some(mut left) = body else {
                 return Err(disk::damaged(name, offset, "a record is damaged"));
             };
-            let mut parts = Parts(piece.bytes(body));
-            while !parts.is_empty() {
-                let Some((space, key, value)) = value_of(&mut parts, name, offset)? else { continue };
-                let place =
-                    Place { log: log.number, offset: end - (parts.0.len() + value.content.len()) as u64 };
-                if value.content.len() < LEAST || !self.is_at(&version, space, key, place)? {
+            while !left.is_empty() {
+                let room = left.end - left.start;
+                let Front { set, bytes: taken } = front(pieces.front(&left, FRONT_MOST)?, room)
+                    .ok_or_else(|| disk::damaged(name, offset, UNKNOWN))?;
+                left.start += taken;
+                let Some(Set { space, key, value, missing }) = set else { continue };
+                // It is the end of its change.
+                let len = value.content.len() as u64 + missing;
+                let place = Place { log: log.number, offset: left.start - len };
+                if len < LEAST as u64 {
                     continue;
                 }
+                let Some(pointer) = self.pointer_at(&version, space, key, place)? else { continue };
                 if pass.is_trial {
-                    pass.live += log_bytes_of(key, value.content);
+                    pass.live += log_bytes_of(key.len(), len);
                 } else {
-                    let (key, content) = (key.to_vec(), value.content.to_vec());
-                    bytes += content.len() as u64;
-                    moves.push(Move { space, key, place, expires_ms: value.expires_ms, content });
+                    let (key, expires_ms) = (key.to_vec(), value.expires_ms);
+                    let content = match missing {
+                        0 => value.content.to_vec(),
+                        _ => self.shared.values.read(&pointer)?,
+                    };
+                    bytes += len;
+                    moves.push(Move { space, key, place, expires_ms, content });
                 }
                 if bytes >= PIECE {
                     self.move_piece(&version, &std::mem::take(&mut moves), pass)?;
                     bytes = 0;
                 }
             }
-            offset = end;
+            offset = left.end;
         }
         let last = self.move_piece(&version, &moves, pass)?;
         pass.offset = offset;
@@ -319,20 +332,38 @@ fn left_bytes(state: &ManifestState, collector: &Collector) -> u64 {
     left.map(|(_, bytes)| bytes).sum()
 }
 
-/// The next change of a record at an offset, if it sets a key: the keyspace, the key, and the value.
-fn value_of<'b>(
-    parts: &mut Parts<'b>,
-    name: Name,
-    offset: u64,
-) -> Result<Option<(u32, &'b [u8], Wrapped<'b>)>> {
-    let unknown = || disk::damaged(name, offset, "a record with a valid checksum has an unknown change");
-    Ok(match Change::take(parts).ok_or_else(unknown)? {
-        Change::Put { space, key, value } => Some((space, key, Wrapped { expires_ms: None, content: value })),
-        Change::Wrapped { bytes, .. } if wrapped::operands(bytes).is_some() => None,
-        Change::Wrapped { space, key, bytes } => {
-            let value = Wrapped::read(bytes).ok_or_else(|| disk::damaged(name, offset, wrapped::FLAW))?;
-            Some((space, key, value))
+/// A change of a record that sets a key.
+struct Set<'b> {
+    space: u32,
+    key: &'b [u8],
+    value: Wrapped<'b>,
+    /// Bytes of the value that are not in memory.
+    missing: u64,
+}
+
+/// The first change of what is left of a record.
+struct Front<'b> {
+    /// `None` if it sets no key.
+    set: Option<Set<'b>>,
+    /// The bytes of the change.
+    bytes: u64,
+}
+
+/// What is wrong where no change can be read.
+const UNKNOWN: &str = "a record with a valid checksum has an unknown change";
+
+/// The change at the front of the `left` bytes of a record, of which the first are in memory. `None` if there is no
+/// such change.
+fn front(there: &[u8], left: u64) -> Option<Front<'_>> {
+    let mut parts = Parts(there);
+    let (change, missing) = Change::take_front(&mut parts)?;
+    let bytes = ((there.len() - parts.0.len()) as u64).checked_add(missing).filter(|bytes| *bytes <= left)?;
+    let (space, key, value) = match change {
+        Change::Put { space, key, value } => (space, key, Wrapped { expires_ms: None, content: value }),
+        Change::Wrapped { space, key, bytes } if !wrapped::has_operands(bytes) => {
+            (space, key, Wrapped::read(bytes)?)
         }
-        _ => None,
-    })
+        _ => return Some(Front { set: None, bytes }),
+    };
+    Some(Front { set: Some(Set { space, key, value, missing }), bytes })
 }

@@ -331,6 +331,54 @@ fn work_without_an_end_leaves_time_for_other_work() {
     assert!(!store.step().expect("it works"), "all is done");
 }
 
+/// Cause: a pass read each record whole. So a store that was closed meanwhile read all of a value that was gone, and
+/// had it in memory.
+#[test]
+fn closing_gives_up_a_pass_through_a_long_value() {
+    const LONG: usize = 8 << 20;
+    let disk = Simulated::new();
+    let store = Handle::open_unattended(Sealed::plain(disk.clone()), &sizes(64 << 10)).expect("it opens");
+    set(&store, 1, &value(1, LONG));
+    store.flush_all().expect("it works");
+    assert_eq!(store.version().logs.len(), 1);
+    let space = store.keyspace("default").expect("it is there");
+    store.apply(&space, Op::Delete { key: &1_u32.to_be_bytes() }).expect("it is there");
+    store.flush_all().expect("it works");
+    let before = disk.bytes_read();
+    store.work.close();
+    let _given_up = store.step();
+    assert!(disk.bytes_read() - before < LONG as u64 / 4, "{} bytes", disk.bytes_read() - before);
+    store.work.end();
+    while store.step().expect("it works") {}
+    assert_eq!((store.version().logs.len(), get(&store, 1).expect("it reads")), (0, None));
+}
+
+/// Values that are longer than what a pass has of a record in memory, in one record, of which some are gone.
+#[test]
+fn long_values_of_one_record_are_moved() {
+    const LONG: usize = 3 << 20;
+    let store = Handle::open_unattended(Sealed::plain(Simulated::new()), &sizes(64 << 10)).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let lens = [LONG, 5000, LONG + 1, LONG, 5001, 40];
+    let pairs: Vec<_> = (0_u32..).zip(lens).map(|(key, len)| (key, value(key.into(), len))).collect();
+    let keys: Vec<_> = pairs.iter().map(|(key, _)| key.to_be_bytes()).collect();
+    let ops = keys.iter().zip(&pairs);
+    let ops: Vec<_> = ops.map(|(key, (_, value))| (&space, Op::Set { key: &key[..], value })).collect();
+    let _no_condition = store.write(&ops, None).expect("it fits");
+    store.flush_all().expect("it works");
+    for gone in [0, 4] {
+        store.apply(&space, Op::Delete { key: &keys[gone][..] }).expect("it is there");
+    }
+    store.compact().expect("it works");
+    for (at, (key, value)) in pairs.iter().enumerate() {
+        let expected = (![0, 4].contains(&at)).then_some(value);
+        assert_eq!(get(&store, *key).expect("it reads").as_ref(), expected, "{key}");
+    }
+    let passes = store.metrics().expect("there are some").value_passes;
+    assert!(passes.count > 0 && passes.bytes > 2 * LONG as u64, "{passes:?}");
+    store.verify().expect("all is right");
+}
+
 #[test]
 fn what_logs_take_has_a_bound_without_rest() {
     space_is_bounded_without_rest();

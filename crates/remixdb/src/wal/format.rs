@@ -51,6 +51,7 @@
 
 use crate::codec::{Parts, put_bytes, put_number};
 use crate::wrapped::Entry;
+use forrest_engine::MAX_KEY_BYTES;
 
 /// A change, as the log stores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +90,10 @@ const NAME: u32 = 2;
 const MOVED: u32 = 3;
 /// The bits of a number that hold the kind.
 const KIND: u32 = 3;
+
+/// Maximum number of bytes of a change without its value: two keys and the numbers beside them, the header of a wrapped
+/// value included.
+pub(crate) const FRONT_MOST: u64 = 2 * MAX_KEY_BYTES as u64 + 64;
 
 impl<'b> Change<'b> {
     /// The change that gives a key an entry.
@@ -150,16 +155,29 @@ impl<'b> Change<'b> {
 
     /// Decodes the next change; `None` if this version knows no such change.
     pub(crate) fn take(parts: &mut Parts<'b>) -> Option<Change<'b>> {
+        let (change, missing) = Change::take_front(parts)?;
+        (missing == 0).then_some(change)
+    }
+
+    /// The same where only the front of what there is may be in memory: a value may be cut off. Returns also how many
+    /// bytes of it are missing. Of all else the first [`FRONT_MOST`] bytes have to be there.
+    pub(crate) fn take_front(parts: &mut Parts<'b>) -> Option<(Change<'b>, u64)> {
         let head = parts.number()?;
         let space = (head >> KIND).try_into().ok()?;
-        Some(match head & ((1 << KIND) - 1) {
+        let mut missing = 0;
+        let mut cut = |parts: &mut Parts<'b>, len: u64| {
+            let there = len.min(parts.0.len() as u64);
+            missing = len - there;
+            parts.take(there)
+        };
+        let change = match head & ((1 << KIND) - 1) {
             PUT => {
                 let (key, value) = (parts.number()?, parts.number()?);
-                Change::Put { space, key: parts.take(key)?, value: parts.take(value)? }
+                Change::Put { space, key: parts.take(key)?, value: cut(parts, value)? }
             }
             WRAPPED => {
                 let (key, bytes) = (parts.number()?, parts.number()?);
-                Change::Wrapped { space, key: parts.take(key)?, bytes: parts.take(bytes)? }
+                Change::Wrapped { space, key: parts.take(key)?, bytes: cut(parts, bytes)? }
             }
             DELETE => Change::Delete { space, key: parts.bytes()? },
             CREATE => Change::Create { space, name: str::from_utf8(parts.bytes()?).ok()? },
@@ -197,7 +215,8 @@ impl<'b> Change<'b> {
                 last: parts.bytes()?,
             },
             _ => return None,
-        })
+        };
+        Some((change, missing))
     }
 }
 

@@ -20,7 +20,7 @@
 pub(crate) mod format;
 pub(crate) mod group;
 
-pub(crate) use format::{Change, Note};
+pub(crate) use format::{Change, FRONT_MOST, Note};
 
 use crate::codec::Parts;
 use crate::disk::{self, Disk, Kind, Name, Sealed, SealedFile, Write};
