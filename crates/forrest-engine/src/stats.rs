@@ -40,7 +40,8 @@ pub struct Stats {
     /// Bytes that these tables would take without compression.
     pub table_plain_bytes: u64,
     /// Of the bytes of all tables, those of entries that were not replaced or deleted by what is in tables, about: in
-    /// each partition their share of the entries, as if all had the same length. Values that have expired count.
+    /// each partition their share of the entries, as if all had the same length. Values that have expired count, and so
+    /// does all of which it is not known without reading.
     pub table_live_bytes: u64,
     /// Bytes of memory that hold data read from tables.
     pub cache_bytes: u64,

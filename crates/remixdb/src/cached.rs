@@ -24,11 +24,14 @@ enum Waiting {
 /// # Errors
 /// Those of the read.
 pub(crate) fn only<R>(read: impl FnOnce() -> Result<R>) -> Result<Option<R>> {
-    let mark = Mark(WAITING.replace(Waiting::Forbidden));
-    let seen = read();
-    let is_given_up = WAITING.get() == Waiting::GivenUp;
-    drop(mark);
+    let (seen, is_given_up) = without_waiting(|| (read(), WAITING.get() == Waiting::GivenUp));
     if is_given_up { Ok(None) } else { seen.map(Some) }
+}
+
+/// The result of work that does without what it would have to wait for.
+pub(crate) fn without_waiting<R>(work: impl FnOnce() -> R) -> R {
+    let _mark = Mark(WAITING.replace(Waiting::Forbidden));
+    work()
 }
 
 /// Restores the thread's mark, also after a panic of the caller's code.

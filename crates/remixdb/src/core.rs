@@ -2,6 +2,7 @@
 //! above.
 
 use crate::cache;
+use crate::cached;
 use crate::catalog::Catalog;
 use crate::current::{Current, Reading};
 use crate::disk::{self, Disk, Kind, Name, Sealed};
@@ -602,10 +603,13 @@ impl Core {
             };
             stats.table_bytes += partition.file_bytes();
             stats.table_plain_bytes += partition.plain_bytes();
-            stats.table_live_bytes += partition.live_bytes();
+            // Statistics read no page of a table for this.
+            let live = || (partition.live_bytes(), partition.live_large_bytes());
+            let (live_bytes, live_large_bytes) = cached::without_waiting(live);
+            stats.table_live_bytes += live_bytes;
+            stats.value_log_live_bytes += live_large_bytes;
             stats.tables += partition.tables().len() as u64;
             stats.index_bytes += partition.memory_bytes() as u64;
-            stats.value_log_live_bytes += partition.live_large_bytes();
             let expiries = partition.tables().iter().filter_map(|table| table.expiries());
             stats.expiring += expiries.map(|expiries| u64::from(expiries.values)).sum::<u64>();
         }

@@ -130,6 +130,10 @@ impl Core {
         self.is_flushing.store(false, Relaxed);
         if flushed.is_ok() {
             self.pace.note(memtable.bytes(), begin.elapsed());
+            // Statistics do not read what this may need, and the next flush needs it anyway.
+            for (_, one) in self.version().each() {
+                let _estimate = one.entries();
+            }
             // Memory is not worth a failure, and there may be no room for a file.
             let _ = self.leave_largest(&mut manifest);
         }

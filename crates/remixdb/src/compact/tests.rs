@@ -354,6 +354,32 @@ fn orders_that_take_too_much_memory_stay_in_their_files() {
     world.check();
 }
 
+/// Cause: to estimate how much is live, they read keys of the newer tables.
+#[test]
+fn statistics_read_no_pages_of_tables() {
+    let short = Options { memory_bytes: Some(2 << 20), cache_bytes: 1, ..large() };
+    let mut world = World::of(short.clone());
+    for start in 0..4 {
+        world.flush_unread(start..40_000, 4, start as u8);
+    }
+    world.flush_unread(5..40_000, 101, 9);
+    world.flush_unread(6..40_000, 103, 10);
+    let world = world.reopen_cold(&short);
+    let partition = world.store.version().partitions(world.space.id)[0].clone();
+    let order = partition.order().unwrap();
+    assert!(order.base.is_some() && order.base_tables() < partition.tables().len(), "two layers");
+    let before = world.disk.bytes_read();
+    let stats = world.store.stats().unwrap();
+    assert_eq!(world.disk.bytes_read(), before);
+    assert_eq!(stats.table_live_bytes, stats.table_bytes, "what is not known counts");
+    // What needs the estimate has the keys read.
+    let (all, live) = partition.entries().unwrap();
+    assert!(live < all && world.disk.bytes_read() > before);
+    let read = world.disk.bytes_read();
+    let stats = world.store.stats().unwrap();
+    assert!(stats.table_live_bytes < stats.table_bytes && world.disk.bytes_read() == read);
+}
+
 /// To leave another one in its file would not give back what a snapshot has.
 #[test]
 fn orders_that_only_a_snapshot_has_leave_no_other_in_its_file() {
