@@ -7,7 +7,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// A kind of call whose time is taken with `Builder::latencies`.
+/// A kind of call whose time is taken with `Builder::latencies`. A call that a scan's function makes counts by itself:
+/// its time is part of the scan's time too, and its pages are not part of the scan's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Call {

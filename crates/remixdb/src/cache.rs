@@ -46,9 +46,14 @@ thread_local! {
     static MISSED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Pages of all stores that this thread has requested and that were not kept.
+/// Pages of all stores that this thread has requested and that were not kept, without those that were taken.
 pub(crate) fn missed_here() -> u64 {
     MISSED.get()
+}
+
+/// Takes those that came since the count was `before`: the call that this one is made in does not count them too.
+pub(crate) fn take_missed(before: u64) -> u64 {
+    MISSED.replace(before) - before
 }
 
 /// Maximum number of requested pages that the hand of the clock passes for one new page. So a miss never

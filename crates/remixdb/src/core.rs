@@ -273,7 +273,7 @@ impl Core {
     #[cold]
     pub(crate) fn end(&self, call: Call, begin: Begun) {
         if let Some(latencies) = &self.latencies {
-            latencies.mine().add(call, begin.time.elapsed(), cache::missed_here() - begin.missed);
+            latencies.mine().add(call, begin.time.elapsed(), cache::take_missed(begin.missed));
         }
     }
 

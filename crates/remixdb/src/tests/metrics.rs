@@ -9,11 +9,11 @@ use crate::store::Store;
 use forrest_base::lock;
 use forrest_base::random::Random;
 use forrest_engine::{
-    Call, Cursor as _, Durability, ErrorKind, Event, Goto, Ingest as _, Job, Keyspace as _, Listener, Op,
-    Options, Store as _, View as _, Written,
+    Call, Cursor as _, Direction, Durability, ErrorKind, Event, Goto, Ingest as _, Job, Keyspace as _,
+    Listener, Op, Options, Store as _, View as _, Written,
 };
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -259,6 +259,36 @@ fn the_pages_that_calls_read_are_counted() {
     let text = metrics().prometheus(&store.stats().expect("it is open"));
     let line = format!("\nforrest_call_pages_total{{call=\"get\"}} {}\n", pages(Call::Get));
     assert!(text.contains(&line), "{text}");
+}
+
+/// Cause: the pages of a call that the function of a scan makes counted for the scan too.
+#[test]
+fn pages_of_a_call_within_a_call_are_counted_once() {
+    let options = Options { latencies: true, cache_bytes: 1, ..options(Durability::Buffered) };
+    let store = Store::open_unattended(Sealed::plain(Simulated::new()), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let keys: Vec<_> = (0..2_000_u32).map(u32::to_be_bytes).collect();
+    for key in &keys {
+        space.apply(Op::Set { key, value: &[0; 8] }).expect("it works");
+    }
+    store.flush().expect("it works");
+    let (metrics, view) = (|| store.metrics().expect("it is open"), space.view());
+    let pages = |call| metrics().latency(call).map_or(0, |latency| latency.pages());
+    let before = metrics().cache_misses;
+    let mut seen = 0;
+    view.scan((Bound::Unbounded, Bound::Unbounded), Direction::Forward, |key, _| {
+        if seen % 100 == 0 {
+            let other = keys[keys.len() - 1 - seen];
+            assert!(*key == other || view.get(&other).expect("it is read").is_some());
+        }
+        seen += 1;
+        ControlFlow::Continue(())
+    })
+    .expect("it is scanned");
+    assert_eq!(seen, keys.len());
+    let (scan, get) = (pages(Call::Scan), pages(Call::Get));
+    assert!(scan > 0 && get >= 20, "{scan} and {get}");
+    assert_eq!(scan + get, metrics().cache_misses - before);
 }
 
 #[test]
