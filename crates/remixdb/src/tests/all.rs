@@ -1,5 +1,5 @@
-//! The gates with all operations in one work: values that expire, conditions on ranges and ingests beside the others,
-//! and merges. Each of them has gates of its own, with less of the others.
+//! The gates with all operations in one work: values that expire, conditions on ranges and values, and ingests beside
+//! the others, and merges. Each of them has gates of its own, with less of the others.
 
 use super::crash;
 use super::faults::{FAILURES, failing_io_of};

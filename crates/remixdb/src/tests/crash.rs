@@ -160,6 +160,7 @@ pub(super) fn alphabet() -> Vec<Step> {
     if are_all() {
         steps.extend([
             Step::Guard("default", (0, 4), true, 1, 20),
+            Step::Swap("default", 1, true, Some(25)),
             Step::Ingest("default", vec![1, 2, 7], 10, vec![Step::Set("default", 2, 30)]),
         ]);
     }

@@ -13,8 +13,8 @@ use crate::salvage::{self, Salvaged};
 use forrest_base::random::Random;
 use forrest_engine::options::LARGE_VALUES_LEAST;
 use forrest_engine::{
-    Compression, Durability, EncryptionKey, Expires, Filled, Filter, Ingest as _, Op, Options, Pages, Result,
-    Verdict, View as _,
+    Compression, Durability, EncryptionKey, Expires, Filled, Filter, Ingest as _, Op, Options, Outcome,
+    Pages, Result, Swap, Verdict, View as _,
 };
 use forrest_index::Direction;
 use forrest_testing::{number, sized};
@@ -47,6 +47,8 @@ pub(super) enum Step {
     DeleteRange(&'static str, u8, u8),
     /// A batch that sets a key if a range has the pairs that it has, or if it has another one, which it has not.
     Guard(&'static str, (u8, u8), bool, u8, usize),
+    /// A compare-and-swap that expects what a key has, or what it has not, to a value or to none.
+    Swap(&'static str, u8, bool, Option<usize>),
     /// A batch that sets keys, deletes a range, and sets some of its keys again.
     Replace(&'static str, u8, u8),
     /// An ingest of ascending keys; the steps are made before the end of it.
@@ -298,7 +300,10 @@ fn merging(seed: u64, work: Vec<Step>) -> Vec<Step> {
 fn lengthen(step: &mut Step) {
     let longer = |len: &mut usize| *len = if *len >= 35 { *len * 60 % 20_000 + LONG } else { *len };
     match step {
-        Step::Set(_, _, len) | Step::SetUntil(_, _, len, _) | Step::Guard(.., len) => longer(len),
+        Step::Set(_, _, len)
+        | Step::SetUntil(_, _, len, _)
+        | Step::Guard(.., len)
+        | Step::Swap(.., Some(len)) => longer(len),
         Step::Batch(changes) => changes.iter_mut().filter_map(|(_, _, len)| len.as_mut()).for_each(longer),
         Step::Ingest(_, _, len, meanwhile) => {
             // Of each key.
@@ -346,16 +351,19 @@ pub(super) fn steps(seed: u64, count: usize) -> Vec<Step> {
     merging(seed, made.collect())
 }
 
-/// The work of a seed with all operations: it also ingests, values expire, and some sets have a condition on a range.
+/// The work of a seed with all operations: it also ingests, values expire, and some sets and deletes have a condition
+/// on a range or on the value that they replace.
 pub(super) fn all_steps(seed: u64, count: usize) -> Vec<Step> {
     let mut random = Random(seed ^ 60);
-    let guard = |step| match step {
-        Step::Set(space, number, len) if random.below(6) == 0 => {
+    let guard = |step| match (step, random.below(6)) {
+        (Step::Set(space, number, len), 0) => {
             let start = random.below(12) as u8;
             let range = (start, start + random.below(12) as u8);
             Step::Guard(space, range, random.below(4) > 0, number, len)
         }
-        step => step,
+        (Step::Set(space, number, len), 1) => Step::Swap(space, number, random.below(4) > 0, Some(len)),
+        (Step::Delete(space, number), 0..3) => Step::Swap(space, number, random.below(4) > 0, None),
+        (step, _) => step,
     };
     // An even seed has few keys: wide batches do not fit where memory is short, if all their values expire.
     expiring(seed, ingest_steps(2 * seed, count)).into_iter().map(guard).collect()
@@ -544,6 +552,16 @@ impl World {
                 let is_applied = self.store.write(&ops, None)?.is_applied();
                 assert_eq!(is_applied, *holds || start >= end, "whether the condition holds");
             }
+            Step::Swap(space, number, holds, len) => {
+                let (space, key) = (self.space(space)?, key(*number));
+                let new = len.map(|len| value(*number, len));
+                let found = self.store.view(&space).get(&key)?;
+                let wrong = found.is_none().then_some(&b"not there"[..]);
+                let expected = if *holds { found.as_deref() } else { wrong };
+                let op = Op::CompareAndSwap { key: &key[..], expected, new: new.as_deref() };
+                let swap = if *holds { Swap::Done } else { Swap::Mismatch(found.clone()) };
+                assert_eq!(self.store.apply(&space, op)?, Outcome::Swapped(swap));
+            }
             Step::Replace(space, start, end) => {
                 let (name, start, end) = (self.space(space)?, *start, *end);
                 let [before, after] = replaced(start, end);
@@ -691,6 +709,15 @@ pub(super) fn follow(states: &mut Vec<Content>, step: &Step) {
             made(states, &mut now, space);
             if *holds || start >= end {
                 now.get_mut(*space).expect("it is there").insert(key(*number), value(*number, *len));
+            }
+        }
+        Step::Swap(space, number, holds, len) => {
+            made(states, &mut now, space);
+            let pairs = now.get_mut(*space).expect("it is there");
+            match len {
+                _ if !holds => {}
+                Some(len) => drop(pairs.insert(key(*number), value(*number, *len))),
+                None => drop(pairs.remove(&key(*number))),
             }
         }
         Step::Replace(space, start, end) => {
