@@ -9,6 +9,7 @@
 //! | changes.rs | [`Change`], [`Changes`]: what has happened to a store |
 //! | ingest.rs | [`Ingest`]: many sorted pairs, which a keyspace gets at one instant |
 //! | chunk.rs | [`Chunk`]: the pairs that one refill of an iteration brings |
+//! | clock.rs | [`Clock`](clock::Clock): the time by which values expire |
 //! | filter.rs | [`Filter`]: which values stay when tables are written |
 //! | line.rs | the text form of operations |
 //! | merge.rs | [`MergeOperator`]: how operands become part of values |
@@ -34,6 +35,7 @@
 pub mod bounds;
 mod changes;
 pub mod chunk;
+pub mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;

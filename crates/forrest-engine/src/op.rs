@@ -38,6 +38,17 @@ impl Expires {
         Expires::In(u64::try_from(ttl.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
 
+    /// The milliseconds of a time to live of a keyspace, which is rounded up to them.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for zero.
+    pub fn ttl_ms(ttl: Duration) -> Result<u64> {
+        match Expires::after(ttl) {
+            Expires::In(ms) if ms > 0 => Ok(ms),
+            _ => Err(Error::invalid("a time to live of 0; None lets values stay")),
+        }
+    }
+
     /// At a time.
     pub fn at(time: SystemTime) -> Expires {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -533,7 +533,7 @@ pub(crate) fn newest(versions: &[u8]) -> Seen<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
+    use forrest_engine::clock::Clock;
 
     fn get(memtable: &Memtable, key: &[u8], read_at: u64) -> Option<Option<Vec<u8>>> {
         memtable

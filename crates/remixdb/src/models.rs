@@ -34,7 +34,7 @@
 //! device is small: a file is the list of the changes in it, and a sync takes long enough for other threads
 //! to write meanwhile.
 
-use crate::clock::{Clock, Moment, Newest};
+use crate::clock::{Moment, Newest};
 use crate::gaps::{Changes, Gaps, Jump};
 use crate::memtable::{self, ReadAt};
 use crate::ranges::Ranges;
@@ -43,6 +43,7 @@ use crate::wal::group::{Device, Ended, Group};
 use crate::wanted::Wanted;
 use crate::work::{Call, Work};
 use crate::wrapped::Entry;
+use forrest_engine::clock::Clock;
 use forrest_engine::spans::Spans;
 use forrest_index::Direction;
 use forrest_models::model;

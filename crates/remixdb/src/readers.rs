@@ -22,8 +22,9 @@
 //!
 //! The models (models.rs) check both.
 
-use crate::clock::{Clock, Newest};
+use crate::clock::Newest;
 use crate::sync::{AtomicU64, Mutex, Ordering, fence, lock, relax, weakened};
+use forrest_engine::clock::Clock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

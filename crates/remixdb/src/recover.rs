@@ -23,7 +23,6 @@
 
 use crate::cache::Cache;
 use crate::catalog::Catalog;
-use crate::clock::Clock;
 use crate::compression;
 use crate::core::{Core, Order};
 use crate::current::Current;
@@ -50,6 +49,7 @@ use crate::wal::{self, End, Log};
 use crate::work::Work;
 use crate::workers::Workers;
 use forrest_base::lock;
+use forrest_engine::clock::Clock;
 use forrest_engine::{DEFAULT_KEYSPACE, Options};
 use forrest_engine::{Error, ErrorKind, Latencies, Result};
 use forrest_machine::origin::Origin;

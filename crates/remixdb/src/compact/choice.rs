@@ -10,7 +10,7 @@ use crate::version::Version;
 use forrest_base::lock;
 use forrest_engine::merge::{self, SharedOperator};
 use forrest_engine::spans;
-use forrest_engine::{Compression, DEFAULT_KEYSPACE, Direction, Error, Result};
+use forrest_engine::{Compression, DEFAULT_KEYSPACE, Direction, Expires, Result};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,11 +48,7 @@ impl Core {
     /// # Errors
     /// `InvalidArgument` for zero, and if the keyspace was dropped; `Unsupported`, `Io`, `OutOfSpace`, `Stopped`.
     pub(crate) fn choose_ttl(&self, space: &Space, ttl: Option<Duration>) -> Result<()> {
-        if ttl.is_some_and(|ttl| ttl.is_zero()) {
-            return Err(Error::invalid("a time to live of 0; None lets values stay"));
-        }
-        let ms_of = |ttl: Duration| u64::try_from(ttl.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-        let ttl_ms = ttl.map(ms_of);
+        let ttl_ms = ttl.map(Expires::ttl_ms).transpose()?;
         self.check_here()?;
         space.check()?;
         if space.ttl_ms() == ttl_ms {

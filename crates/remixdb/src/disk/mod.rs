@@ -46,13 +46,13 @@ pub use unsealed::Cipher;
 pub(crate) use unsealed::TAG;
 
 use crate::cached;
+use forrest_engine::clock::wall_ms;
 use forrest_engine::{Error, ErrorKind, Result};
 use rustix::io::Errno;
 use std::any::Any;
 use std::fmt;
 use std::io;
 use std::ops::Range;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A file is copied in pieces of this size.
 const COPIED_BYTES: usize = 1 << 20;
@@ -247,8 +247,7 @@ pub trait Disk: Send + Sync + 'static {
 
     /// The wall clock, in milliseconds since 1970. Values expire by it.
     fn now_ms(&self) -> u64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+        wall_ms()
     }
 
     /// Adds a name in another directory, the same one, to a file of this directory that is held: both names
