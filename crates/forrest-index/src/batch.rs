@@ -12,7 +12,8 @@ use crate::descent::TreeInner;
 use crate::effect::Effect;
 use crate::epoch::{self, Guard};
 use crate::error::Error;
-use crate::leaf::Leaf;
+use crate::leaf::found::Found;
+use crate::leaf::{self, Leaf};
 use crate::node::Slot;
 use crate::reclaim::Garbage;
 use crate::shared::Shared;
@@ -103,11 +104,37 @@ impl<'a> Batch<'a> {
         key: &[u8],
         mut decide: impl FnMut(Option<&[u8]>) -> (Effect<'v>, R),
     ) -> Result<R, Error> {
-        self.with_memory(|batch| {
-            let guard = epoch::pin();
-            let _deciding = batch.index.gate().decide(guard.record);
-            write::apply(&batch.writer(tree, &guard), key, &mut decide)
-        })
+        self.with_memory(|batch| batch.change(tree, key, 0, |old| decide(old.and_then(leaf::Cell::bytes))))
+    }
+
+    /// As [`Tree::apply_stamped`], inside the batch.
+    ///
+    /// # Errors
+    /// As [`Batch::apply`].
+    ///
+    /// # Panics
+    /// As [`Batch::apply`].
+    pub fn apply_stamped<'v, R>(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        stamp: u64,
+        mut decide: impl FnMut(Option<Found<'_>>) -> (Effect<'v>, R),
+    ) -> Result<R, Error> {
+        self.with_memory(|batch| batch.change(tree, key, stamp, |old| decide(old.and_then(Found::of))))
+    }
+
+    #[inline(always)]
+    fn change<'v, R>(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        stamp: u64,
+        decide: impl FnMut(Option<leaf::Cell<'_>>) -> (Effect<'v>, R),
+    ) -> Result<R, Error> {
+        let guard = epoch::pin();
+        let _deciding = self.index.gate().decide(guard.record);
+        write::apply(&self.writer(tree, &guard), key, stamp, decide)
     }
 
     /// Tries again once if memory is refused, after what waited for readers was freed. It does not wait for readers
@@ -135,6 +162,23 @@ impl<'a> Batch<'a> {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
     ) -> Result<u64, Error> {
+        self.delete_range_stamped(tree, lower, upper, |_, _| ())
+    }
+
+    /// The same, and passes the keys and stamps of the removed values that have stamps to `stamped`.
+    ///
+    /// # Errors
+    /// As [`Batch::delete_range`].
+    ///
+    /// # Panics
+    /// If the tree is of another index.
+    pub fn delete_range_stamped(
+        &mut self,
+        tree: &Tree,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        mut stamped: impl FnMut(&[u8], u64),
+    ) -> Result<u64, Error> {
         if crate::place::is_empty(lower, upper) {
             return Ok(0);
         }
@@ -148,7 +192,7 @@ impl<'a> Batch<'a> {
         loop {
             let (run, more) = self.with_memory(|batch| {
                 let guard = epoch::pin();
-                batch.writer(tree, &guard).remove_run(&mut from, upper)
+                batch.writer(tree, &guard).remove_run(&mut from, upper, &mut stamped)
             })?;
             removed += run;
             if !more {

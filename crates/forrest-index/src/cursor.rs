@@ -3,6 +3,7 @@
 //! A cursor reads ahead: it copies a run of pairs, few at first and more as it goes on in one direction. Between calls
 //! it holds no pin and no reference into the tree.
 
+use crate::leaf::found::Found;
 use crate::options::Direction;
 use crate::tree::Reader;
 use crate::value::Value;
@@ -23,6 +24,22 @@ struct Pair {
     value: Held,
 }
 
+/// Adds a pair with a shared value, which may have a stamp. Apart from its caller, whose loop it would make longer.
+#[inline(never)]
+fn hold(
+    pairs: &mut Vec<Pair>,
+    stamps: &mut Vec<(usize, u64)>,
+    key: Range<usize>,
+    value: Found<'_>,
+    keys_only: bool,
+) {
+    if value.stamp() != 0 {
+        stamps.push((pairs.len(), value.stamp()));
+    }
+    let value = if keys_only { Held::Inline(key.end..key.end) } else { Held::Shared(value.to_value()) };
+    pairs.push(Pair { key, value });
+}
+
 /// A position in a tree, or at no entry. It shows concurrent changes as [`Reader::scan`] does. It reads pairs ahead, so
 /// it may miss a change just ahead of its position.
 pub struct Cursor {
@@ -30,6 +47,8 @@ pub struct Cursor {
     bytes: Vec<u8>,
     /// The run, in the direction in which it was read.
     pairs: Vec<Pair>,
+    /// The stamps of its values that have one, with their positions.
+    stamps: Vec<(usize, u64)>,
     direction: Direction,
     /// The position in the run; past its end, the cursor is at no entry.
     at: usize,
@@ -51,6 +70,7 @@ impl Reader {
             reader: self.clone(),
             bytes: Vec::new(),
             pairs: Vec::new(),
+            stamps: Vec::new(),
             direction: Direction::Forward,
             at: 0,
             run_len: RUN_FIRST,
@@ -67,9 +87,10 @@ impl Cursor {
     }
 
     fn read(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, direction: Direction) -> bool {
-        let Cursor { reader, bytes, pairs, run_len, keys_only, .. } = self;
+        let Cursor { reader, bytes, pairs, stamps, run_len, keys_only, .. } = self;
         bytes.clear();
         pairs.clear();
+        stamps.clear();
         pairs.reserve(*run_len);
         reader.scan(lower, upper, direction, |key, value| {
             let start = bytes.len();
@@ -79,15 +100,15 @@ impl Cursor {
             }
             bytes.extend_from_slice(key);
             let key = start..bytes.len();
-            let value = if *keys_only {
-                Held::Inline(key.end..key.end)
-            } else if value.is_shared() {
-                Held::Shared(value.to_value())
+            if value.is_shared() {
+                hold(pairs, stamps, key, value, *keys_only);
             } else {
-                bytes.extend_from_slice(&value);
-                Held::Inline(key.end..bytes.len())
-            };
-            pairs.push(Pair { key, value });
+                if !*keys_only {
+                    bytes.extend_from_slice(&value);
+                }
+                let value = Held::Inline(key.end..bytes.len());
+                pairs.push(Pair { key, value });
+            }
             if pairs.len() == *run_len || bytes.len() > RUN_BYTES_MAX {
                 return ControlFlow::Break(());
             }
@@ -177,5 +198,16 @@ impl Cursor {
             Held::Inline(range) => Value::from(&self.bytes[range.clone()]),
             Held::Shared(value) => value.clone(),
         })
+    }
+
+    /// The stamp of the value at the cursor, see [`Found::stamp`](crate::Found::stamp); 0 at no entry.
+    #[inline]
+    pub fn stamp(&self) -> u64 {
+        if self.stamps.is_empty() { 0 } else { self.find_stamp() }
+    }
+
+    #[cold]
+    fn find_stamp(&self) -> u64 {
+        self.stamps.binary_search_by_key(&self.at, |(at, _)| *at).map_or(0, |found| self.stamps[found].1)
     }
 }

@@ -50,7 +50,7 @@ impl Gate {
     ///
     /// # Panics
     /// If the thread is inside.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter<'a>(&self, record: &'a Record, registry: &Registry) -> Shared<'a> {
         // ORDERING: only the thread itself stores in its record.
         let inside = match record.writing.load(Ordering::Relaxed) {

@@ -50,7 +50,17 @@ impl Index {
 
     /// Takes a snapshot of all trees: waits for running writers, and keeps writers out for that moment.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::take(&self.0.shared, || self.0.trees())
+        self.snapshot_with(|| ()).0
+    }
+
+    /// As [`snapshot`](Self::snapshot), and calls `note` at that moment, while writers wait.
+    pub fn snapshot_with<R>(&self, note: impl FnOnce() -> R) -> (Snapshot, R) {
+        let mut noted = None;
+        let snapshot = Snapshot::take(&self.0.shared, || {
+            noted = Some(note());
+            self.0.trees()
+        });
+        (snapshot, noted.expect("the trees are asked for"))
     }
 
     /// Runs `body`, whose changes become visible together when it returns `Ok`, and not at all otherwise.

@@ -28,7 +28,13 @@ impl Reader {
     /// The value of a key.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<Value> {
-        self.see_cell(key, |cell| Found::of(cell).map(Found::to_value))
+        self.find(key, |value| value.to_value())
+    }
+
+    /// Passes the value of a key to `see`. As with [`Reader::get_with`], `see` must be quick.
+    #[inline]
+    pub fn find<R>(&self, key: &[u8], see: impl FnOnce(Found<'_>) -> R) -> Option<R> {
+        self.see_cell(key, |cell| Found::of(cell).map(see))
     }
 
     /// Shows the value of a key to `see`, without a copy. `see` must be quick: memory that is unlinked while

@@ -4,7 +4,8 @@ use crate::descent::TreeInner;
 use crate::effect::Effect;
 use crate::epoch::{self, REGISTRY};
 use crate::error::{Error, MAX_VALUE_BYTES};
-use crate::leaf;
+use crate::leaf::found::Found;
+use crate::leaf::{self, Cell};
 use crate::node::Slot;
 use crate::snapshot::{Kept, Snapshot};
 use crate::write::{self, Writer};
@@ -58,13 +59,41 @@ impl Tree {
         key: &[u8],
         mut decide: impl FnMut(Option<&[u8]>) -> (Effect<'v>, R),
     ) -> Result<R, Error> {
+        self.change(key, 0, |old| decide(old.and_then(Cell::bytes)))
+    }
+
+    /// As [`Tree::apply`], for values with a stamp: a number that the index keeps with a value, and returns with it
+    /// ([`Found::stamp`]). What `decide` puts gets this stamp; 0 is none.
+    ///
+    /// # Panics
+    /// As [`Tree::apply`].
+    ///
+    /// # Errors
+    /// As [`Tree::apply`].
+    #[inline]
+    pub fn apply_stamped<'v, R>(
+        &self,
+        key: &[u8],
+        stamp: u64,
+        mut decide: impl FnMut(Option<Found<'_>>) -> (Effect<'v>, R),
+    ) -> Result<R, Error> {
+        self.change(key, stamp, |old| decide(old.and_then(Found::of)))
+    }
+
+    #[inline]
+    fn change<'v, R>(
+        &self,
+        key: &[u8],
+        stamp: u64,
+        mut decide: impl FnMut(Option<Cell<'_>>) -> (Effect<'v>, R),
+    ) -> Result<R, Error> {
         let tree = self.inner();
         let mut turn = 0;
         loop {
             let result = {
                 let guard = epoch::pin();
                 let _shared = tree.index.gate().enter(guard.record, &REGISTRY);
-                write::apply(&Writer::ordinary(tree, &guard), key, &mut decide)
+                write::apply(&Writer::ordinary(tree, &guard), key, stamp, &mut decide)
             };
             match result {
                 // Freed memory may still wait for readers. This thread holds no pin here, so it can be reclaimed.

@@ -22,7 +22,7 @@ use crate::latch::Locked;
 use crate::leaf::build::{self, Entries};
 use crate::leaf::runs::Runs;
 use crate::leaf::walk::Walk;
-use crate::leaf::{BUILT_MAX, Blob, Cell, INLINE_MAX, Leaf};
+use crate::leaf::{BUILT_MAX, Blob, Cell, INLINE_MAX, Leaf, Stamped, StampedBytes};
 use crate::node::{Node, Share, Slot};
 use crate::reclaim::Garbage;
 use crate::staged::Stage;
@@ -117,6 +117,27 @@ fn new_cell<'v>(tree: &TreeInner, effect: &'v Effect<'_>) -> Result<Cell<'v>, Er
     if bytes.len() <= INLINE_MAX {
         return Ok(Cell::Inline(bytes));
     }
+    new_blob(tree, bytes, value).map(Cell::Blob)
+}
+
+/// The same, with a stamp that is not 0.
+#[cold]
+fn new_stamped<'v>(
+    tree: &TreeInner,
+    effect: &'v Effect<'_>,
+    stamp: u64,
+    room: &'v mut StampedBytes,
+) -> Result<Cell<'v>, Error> {
+    let blob = match effect {
+        Effect::Put(bytes) => new_blob(tree, bytes, None)?,
+        Effect::PutValue(value) => new_blob(tree, value, Some(value))?,
+        Effect::Keep | Effect::Remove => return Ok(Cell::Tombstone),
+    };
+    Ok(Cell::Stamped(Stamped::new(blob, stamp, room)))
+}
+
+/// A new blob of bytes, which may be those of a value.
+fn new_blob(tree: &TreeInner, bytes: &[u8], value: Option<&Value>) -> Result<Blob, Error> {
     if bytes.len() > MAX_VALUE_BYTES {
         return Err(Error::ValueTooLong(bytes.len()));
     }
@@ -125,7 +146,7 @@ fn new_cell<'v>(tree: &TreeInner, effect: &'v Effect<'_>) -> Result<Cell<'v>, Er
         None => shared(bytes)?,
     };
     tree.index.bags.blob_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-    Ok(Cell::Blob(Blob::new(value.into_shared())))
+    Ok(Blob::new(value.into_shared()))
 }
 
 /// Applies one change to one key. The caller is inside the gate.
@@ -133,7 +154,8 @@ fn new_cell<'v>(tree: &TreeInner, effect: &'v Effect<'_>) -> Result<Cell<'v>, Er
 pub(crate) fn apply<'v, R>(
     writer: &Writer<'_>,
     key: &[u8],
-    mut decide: impl FnMut(Option<&[u8]>) -> (Effect<'v>, R),
+    stamp: u64,
+    mut decide: impl FnMut(Option<Cell<'_>>) -> (Effect<'v>, R),
 ) -> Result<R, Error> {
     if key.len() > MAX_KEY_BYTES {
         return Err(Error::KeyTooLong(key.len()));
@@ -143,7 +165,7 @@ pub(crate) fn apply<'v, R>(
     let key = Key::new(key);
     let (share, leaf, lock) = writer.lock_leaf(&key);
     let old = descent::find_in(leaf, share, &key, hash);
-    let (effect, result) = decide(old.and_then(Cell::bytes));
+    let (effect, result) = decide(old);
     let removes = match effect {
         Effect::Keep => return Ok(result),
         Effect::Remove if old.is_none() => return Ok(result),
@@ -151,7 +173,13 @@ pub(crate) fn apply<'v, R>(
         Effect::Put(_) | Effect::PutValue(_) => false,
     };
     writer.purpose.set(if removes { Purpose::Removal } else { Purpose::Growth });
-    let cell = new_cell(writer.tree, &effect)?;
+    let mut room;
+    let cell = if stamp == 0 {
+        new_cell(writer.tree, &effect)?
+    } else {
+        room = StampedBytes::default();
+        new_stamped(writer.tree, &effect, stamp, &mut room)?
+    };
     let long_gone = old.and_then(Cell::blob).is_some_and(|blob| blob.len() > BLOB_HIDDEN_MAX);
     // A leaf is rebuilt earlier if many of its records were removed, to free their memory.
     let shrinks = removes && (key.bytes.len() > LONG_KEY || leaf.order().appended() * 4 >= leaf.built());

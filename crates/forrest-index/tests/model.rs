@@ -2,7 +2,7 @@
 //! `FORREST_INDEX_SEED` to run that one again, `FORREST_INDEX_SEEDS` for how many.
 
 use forrest_base::random::{Random, STEP};
-use forrest_index::{Batch, Direction, Effect, Error, Index, Options, Reader, Snapshot, Tree};
+use forrest_index::{Batch, Direction, Effect, Error, Found, Index, Options, Reader, Snapshot, Tree};
 use forrest_testing::{number, sized};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -344,6 +344,135 @@ fn subtrees_are_removed_whole() {
         let stats = index.stats();
         assert_eq!((stats.keys, stats.blob_bytes, stats.snapshots), (0, 0, 0));
         assert!(stats.node_bytes <= 4096, "{} bytes of nodes left in an empty index", stats.node_bytes);
+    }
+}
+
+/// Values with stamps.
+type Stamps = BTreeMap<Vec<u8>, Stamped>;
+type Stamped = (Vec<u8>, u64);
+
+fn check_stamps(reader: &Reader, model: &Stamps) {
+    let wanted: Vec<_> =
+        model.iter().map(|(key, (value, stamp))| (key.clone(), value.clone(), *stamp)).collect();
+    for direction in [Direction::Forward, Direction::Backward] {
+        let mut found = Vec::new();
+        reader.scan(Bound::Unbounded, Bound::Unbounded, direction, |key, value| {
+            assert!(value.stamp() == 0 || value.is_shared());
+            found.push((key.to_vec(), value.to_vec(), value.stamp()));
+            ControlFlow::Continue(())
+        });
+        if direction == Direction::Backward {
+            found.reverse();
+        }
+        assert!(found == wanted, "{direction:?}");
+    }
+    let (mut cursor, mut at) = (reader.cursor(), 0);
+    let mut is_there = cursor.first();
+    while is_there {
+        let pair = (cursor.key().unwrap().to_vec(), cursor.value().unwrap().to_vec(), cursor.stamp());
+        assert!(pair == wanted[at]);
+        (is_there, at) = (cursor.next(), at + 1);
+    }
+    assert_eq!((at, cursor.stamp()), (wanted.len(), 0));
+    assert_eq!(reader.count(Bound::Unbounded, Bound::Unbounded), wanted.len() as u64);
+    let keys: Vec<&Vec<u8>> = model.keys().collect();
+    reader.multi_get(&keys, |at, value| assert_eq!(value.unwrap().stamp(), wanted[at].2));
+    for (key, value, stamp) in &wanted {
+        let found = reader.find(key, |found| (found.to_vec(), found.to_value().to_vec(), found.stamp()));
+        assert!(found == Some((value.clone(), value.clone(), *stamp)));
+    }
+}
+
+/// A key with what it gets and what it had; the model has that already.
+fn restamp(
+    random: &mut Random,
+    shape: Shape,
+    span: u64,
+    model: &mut Stamps,
+) -> (Vec<u8>, Option<Stamped>, Option<Stamped>) {
+    let key = random.key(shape, span);
+    let stamp = if random.below(2) == 0 { 0 } else { random.next() };
+    let new = (random.below(4) > 0).then(|| (random.value(shape), stamp));
+    let old = match new.clone() {
+        Some(new) => model.insert(key.clone(), new),
+        None => model.remove(&key),
+    };
+    (key, new, old)
+}
+
+/// Values with and without stamps, of all forms of leaves: changed alone, in batches that may fail, and by removals of
+/// ranges, which pass the stamps; and read, also in snapshots.
+#[test]
+fn stamps_stay_with_their_values() {
+    let _alone = alone();
+    for seed in 0..sized(20, 100) {
+        let mut random = Random(seed);
+        let (shape, span) = (Shape { keys: seed % 7, values: seed / 7 % 4 }, sized(300, 2000));
+        let index = Index::new(&Options { capacity_bytes: Some(512 << 20), ..Options::default() }).unwrap();
+        let tree = index.create_tree().unwrap();
+        let (mut model, mut snapshots) = (Stamps::new(), Vec::new());
+        for round in 0..40 {
+            let mut copy = model.clone();
+            let decide = |new: &Option<Stamped>, found: Option<Found<'_>>| {
+                let found = found.map(|found| (found.to_vec(), found.stamp()));
+                match new {
+                    Some((value, _)) => (Effect::Put(value.clone().into()), found),
+                    None => (Effect::Remove, found),
+                }
+            };
+            if round % 2 == 0 {
+                for _ in 0..50 {
+                    let (key, new, old) = restamp(&mut random, shape, span, &mut copy);
+                    let stamp = new.as_ref().map_or(0, |new| new.1);
+                    let found = tree.apply_stamped(&key, stamp, |found| decide(&new, found)).unwrap();
+                    assert!(found == old, "seed {seed}");
+                }
+                model = copy;
+            } else {
+                let fails = random.below(4) == 0;
+                let result = index.batch(|batch| {
+                    for _ in 0..20 {
+                        let (key, new, old) = restamp(&mut random, shape, span, &mut copy);
+                        let stamp = new.as_ref().map_or(0, |new| new.1);
+                        let found = batch.apply_stamped(&tree, &key, stamp, |found| decide(&new, found))?;
+                        assert!(found == old, "seed {seed}");
+                    }
+                    let (low, high) = (random.key(shape, span), random.key(shape, span));
+                    let (lower, upper) = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));
+                    let mut gone = Stamps::new();
+                    let kept = copy.iter().filter(|(key, _)| low > high || **key < low || **key >= high);
+                    let kept: Stamps = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
+                    for (key, value) in copy.iter().filter(|(key, _)| !kept.contains_key(*key)) {
+                        if value.1 != 0 {
+                            gone.insert(key.clone(), (Vec::new(), value.1));
+                        }
+                    }
+                    batch.delete_range_stamped(&tree, lower, upper, |key, stamp| {
+                        let expected = gone.remove(key).map(|(_, stamp)| stamp);
+                        assert_eq!(expected, Some(stamp), "seed {seed}");
+                    })?;
+                    assert!(gone.is_empty(), "seed {seed}");
+                    copy = kept;
+                    if fails { Err(Error::OutOfMemory(1)) } else { Ok(()) }
+                });
+                assert_eq!(result.is_err(), fails);
+                if !fails {
+                    model = copy;
+                }
+            }
+            check_stamps(&tree, &model);
+            if round % 8 == 3 {
+                let (snapshot, noted) = index.snapshot_with(|| round);
+                assert_eq!(noted, round);
+                snapshots.push((snapshot, model.clone()));
+            }
+            for (snapshot, model) in &snapshots {
+                check_stamps(&snapshot.reader(&tree), model);
+            }
+        }
+        drop(snapshots);
+        index.batch(|batch| batch.delete_range(&tree, Bound::Unbounded, Bound::Unbounded)).unwrap();
+        assert_eq!((index.stats().keys, index.stats().blob_bytes), (0, 0), "seed {seed}");
     }
 }
 

@@ -282,7 +282,7 @@ pub(crate) fn build(supply: Supply<'_>, era: u64, entries: &[LeafEntry<'_>]) -> 
         let lead = first.lead.len().min(plan.prefix_len);
         [&first.lead[..lead], &first.tail[..plan.prefix_len - lead]]
     });
-    let blobs = entries.iter().any(|e| e.cell.blob().is_some());
+    let blobs = entries.iter().any(|e| e.cell.has_blob());
     let begun = plan.begin(supply, era, prefix, blobs)?;
     // SAFETY: `begin` allocated a block for this plan.
     unsafe {

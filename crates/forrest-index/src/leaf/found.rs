@@ -1,6 +1,6 @@
 //! [`Found`]: a borrowed value, as scans and batched lookups pass it to their callbacks.
 
-use super::{Blob, Cell};
+use super::{Blob, Cell, Stamped};
 use crate::value::Value;
 use std::ops::Deref;
 
@@ -8,8 +8,8 @@ use std::ops::Deref;
 #[derive(Clone, Copy)]
 pub struct Found<'g> {
     bytes: &'g [u8],
-    /// The bytes are the whole of a shared allocation.
-    shared: bool,
+    /// Where the stamp is, if the bytes are the whole of a shared allocation.
+    shared: Option<Stamped<'g>>,
 }
 
 impl<'g> Found<'g> {
@@ -22,13 +22,20 @@ impl<'g> Found<'g> {
     /// True if the index holds the value as a shared allocation, so that [`Found::to_value`] copies nothing.
     #[inline(always)]
     pub fn is_shared(self) -> bool {
-        self.shared
+        self.shared.is_some()
+    }
+
+    /// The stamp that the value was put with, see [`Tree::apply_stamped`](crate::Tree::apply_stamped); 0 if it has
+    /// none. A value with a stamp is shared.
+    #[inline(always)]
+    pub fn stamp(self) -> u64 {
+        self.shared.map_or(0, Stamped::stamp)
     }
 
     /// The value, owned.
     #[inline]
     pub fn to_value(self) -> Value {
-        if self.shared {
+        if self.is_shared() {
             // SAFETY: the bytes are those of a blob whose record is reachable, so its count is held.
             return Value::from(unsafe { Blob::of(self.bytes).share() });
         }
@@ -38,7 +45,11 @@ impl<'g> Found<'g> {
     /// The value of a cell; `None` for a tombstone.
     #[inline(always)]
     pub(crate) fn of(cell: Cell<'g>) -> Option<Found<'g>> {
-        let shared = matches!(cell, Cell::Blob(_));
+        let shared = match cell {
+            Cell::Blob(_) => Some(Stamped::NONE),
+            Cell::Stamped(stamped) => Some(stamped),
+            Cell::Inline(_) | Cell::Tombstone => None,
+        };
         cell.bytes().map(|bytes| Found { bytes, shared })
     }
 
@@ -51,7 +62,7 @@ impl<'g> Found<'g> {
         // SAFETY: a cell begins at `from` and does not change during 'g, as this function requires.
         unsafe {
             if let Some(bytes) = Cell::read_inline(from) {
-                return Some(Found { bytes, shared: false });
+                return Some(Found { bytes, shared: None });
             }
             Found::of(Cell::read(from))
         }

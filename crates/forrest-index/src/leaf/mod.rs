@@ -61,9 +61,13 @@ const GUESS_WINDOW: usize = 12;
 const FREE_RECORD_HEAD: usize = 3;
 const APPENDED_OFFSETS_BYTES: usize = 2 * APPENDED_MAX;
 
+/// Cell bytes. All below are lengths of inline values.
+const CELL_STAMPED: u8 = 253;
 const CELL_BLOB: u8 = 254;
 const CELL_TOMBSTONE: u8 = 255;
+const _: () = assert!(INLINE_MAX < CELL_STAMPED as usize);
 const BLOB_BYTES: usize = 16;
+const STAMPED_BYTES: usize = BLOB_BYTES + 8;
 
 const HAS_BLOBS: u8 = 1;
 
@@ -95,6 +99,8 @@ const _: () = assert!(size_of::<Head>() == HEAD_BYTES);
 pub(crate) enum Cell<'g> {
     Inline(&'g [u8]),
     Blob(Blob),
+    /// A value with a stamp, of any length.
+    Stamped(Stamped<'g>),
     Tombstone,
 }
 
@@ -174,6 +180,36 @@ impl Blob {
     }
 }
 
+/// A value with a stamp, as it stands in a record, or before it does in the room of a writer.
+pub(crate) type StampedBytes = [u8; STAMPED_BYTES];
+
+/// What [`Blob::write`] writes, and the stamp.
+#[derive(Clone, Copy)]
+pub(crate) struct Stamped<'g>(&'g StampedBytes);
+
+impl<'g> Stamped<'g> {
+    /// Stands for the absence of a stamp. It has no blob.
+    pub(crate) const NONE: Stamped<'static> = Stamped(&[0; STAMPED_BYTES]);
+
+    pub(crate) fn new(blob: Blob, stamp: u64, room: &'g mut StampedBytes) -> Stamped<'g> {
+        // SAFETY: the room has a blob's bytes, and the stamp's.
+        unsafe { blob.write(room.as_mut_ptr()) };
+        room[BLOB_BYTES..].copy_from_slice(&stamp.to_ne_bytes());
+        Stamped(room)
+    }
+
+    fn blob(self) -> Blob {
+        // SAFETY: `new` wrote one. `NONE` is in no cell.
+        unsafe { Blob::read(self.0.as_ptr()) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn stamp(self) -> u64 {
+        let (_, stamp) = self.0.split_last_chunk().expect("they are longer");
+        u64::from_ne_bytes(*stamp)
+    }
+}
+
 impl<'g> Cell<'g> {
     /// The value's bytes; `None` for a tombstone.
     #[inline(always)]
@@ -182,6 +218,8 @@ impl<'g> Cell<'g> {
             Cell::Inline(bytes) => Some(bytes),
             // SAFETY: cells of lifetime 'g are read from nodes that are reachable during 'g.
             Cell::Blob(blob) => Some(unsafe { blob.bytes() }),
+            // SAFETY: as above.
+            Cell::Stamped(stamped) => Some(unsafe { stamped.blob().bytes() }),
             Cell::Tombstone => None,
         }
     }
@@ -191,6 +229,7 @@ impl<'g> Cell<'g> {
         match self {
             Cell::Inline(bytes) => Some(bytes.len()),
             Cell::Blob(blob) => Some(blob.len()),
+            Cell::Stamped(stamped) => Some(stamped.blob().len()),
             Cell::Tombstone => None,
         }
     }
@@ -198,7 +237,22 @@ impl<'g> Cell<'g> {
     pub(crate) fn blob(self) -> Option<Blob> {
         match self {
             Cell::Blob(blob) => Some(blob),
+            Cell::Stamped(stamped) => Some(stamped.blob()),
             _ => None,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_blob(self) -> bool {
+        matches!(self, Cell::Blob(_) | Cell::Stamped(_))
+    }
+
+    /// The stamp of the value; 0 if it has none.
+    #[inline(always)]
+    pub(crate) fn stamp(self) -> u64 {
+        match self {
+            Cell::Stamped(stamped) => stamped.stamp(),
+            _ => 0,
         }
     }
 
@@ -207,6 +261,7 @@ impl<'g> Cell<'g> {
         match self {
             Cell::Inline(bytes) => bytes.len(),
             Cell::Blob(_) => BLOB_BYTES,
+            Cell::Stamped(_) => STAMPED_BYTES,
             Cell::Tombstone => 0,
         }
     }
@@ -218,17 +273,31 @@ impl<'g> Cell<'g> {
     #[inline]
     unsafe fn write(self, to: *mut u8) {
         // SAFETY: `1 + stored_len()` bytes at `to` are writable, as this function requires.
+        unsafe { self.write_apart(to, to.add(1)) };
+    }
+
+    /// Writes the cell byte, and what follows to another place.
+    ///
+    /// # Safety
+    /// A byte at `kind` and `stored_len()` bytes at `to` are the caller's to write.
+    #[inline(always)]
+    unsafe fn write_apart(self, kind: *mut u8, to: *mut u8) {
+        // SAFETY: these bytes are writable, as this function requires.
         unsafe {
             match self {
                 Cell::Inline(bytes) => {
-                    to.write(bytes.len() as u8);
-                    key::copy(bytes.as_ptr(), to.add(1), bytes.len());
+                    kind.write(bytes.len() as u8);
+                    key::copy(bytes.as_ptr(), to, bytes.len());
                 }
                 Cell::Blob(blob) => {
-                    to.write(CELL_BLOB);
-                    blob.write(to.add(1));
+                    kind.write(CELL_BLOB);
+                    blob.write(to);
                 }
-                Cell::Tombstone => to.write(CELL_TOMBSTONE),
+                Cell::Stamped(stamped) => {
+                    kind.write(CELL_STAMPED);
+                    key::copy(stamped.0.as_ptr(), to, STAMPED_BYTES);
+                }
+                Cell::Tombstone => kind.write(CELL_TOMBSTONE),
             }
         }
     }
@@ -242,7 +311,7 @@ impl<'g> Cell<'g> {
         // SAFETY: a cell begins at `from`, as this function requires; an inline one is a length and as many bytes.
         unsafe {
             let len = from.read();
-            (len < CELL_BLOB).then(|| std::slice::from_raw_parts(from.add(1), usize::from(len)))
+            (len < CELL_STAMPED).then(|| std::slice::from_raw_parts(from.add(1), usize::from(len)))
         }
     }
 
@@ -252,12 +321,25 @@ impl<'g> Cell<'g> {
     /// A cell stands at `from` and does not change during 'g.
     #[inline(always)]
     pub(crate) unsafe fn read(from: *const u8) -> Cell<'g> {
-        // SAFETY: a cell begins at `from`, as this function requires; its first byte says what follows.
+        // SAFETY: a cell begins at `from`, as this function requires.
+        unsafe { Cell::read_apart(from.read(), from.add(1)) }
+    }
+
+    /// Reads what `write_apart` wrote: a cell byte, and what stands at `from`.
+    ///
+    /// # Safety
+    /// That is the rest of a cell with this cell byte, and does not change during 'g.
+    #[inline(always)]
+    unsafe fn read_apart(kind: u8, from: *const u8) -> Cell<'g> {
+        // SAFETY: the cell byte says what stands at `from`, as this function requires.
         unsafe {
-            match from.read() {
-                CELL_TOMBSTONE => Cell::Tombstone,
-                CELL_BLOB => Cell::Blob(Blob::read(from.add(1))),
-                len => Cell::Inline(std::slice::from_raw_parts(from.add(1), usize::from(len))),
+            if kind < CELL_STAMPED {
+                return Cell::Inline(std::slice::from_raw_parts(from, usize::from(kind)));
+            }
+            match kind {
+                CELL_STAMPED => Cell::Stamped(Stamped(&*from.cast::<StampedBytes>())),
+                CELL_BLOB => Cell::Blob(Blob::read(from)),
+                _ => Cell::Tombstone,
             }
         }
     }
@@ -650,12 +732,8 @@ impl<'g> Leaf<'g> {
             let at = self.0.address().add(offset);
             let len = usize::from(at.cast::<u16>().read_unaligned());
             let suffix = self.0.bytes(offset + FREE_RECORD_HEAD, len);
-            let cell = match at.add(2).read() {
-                CELL_TOMBSTONE => Cell::Tombstone,
-                // The cell byte stands before the key here, so that both lengths are in one place.
-                CELL_BLOB => Cell::Blob(Blob::read(at.add(FREE_RECORD_HEAD + len))),
-                value => Cell::Inline(self.0.bytes(offset + FREE_RECORD_HEAD + len, usize::from(value))),
-            };
+            // The cell byte stands before the key here, so that both lengths are in one place.
+            let cell = Cell::read_apart(at.add(2).read(), at.add(FREE_RECORD_HEAD + len));
             Record { suffix, cell }
         }
     }
@@ -861,7 +939,7 @@ impl<'g> Leaf<'g> {
             }
         }
         let (position, replaces) = self.lower_bound_appended(order, suffix);
-        if let Cell::Blob(_) = cell {
+        if cell.has_blob() {
             head.flags.fetch_or(HAS_BLOBS, Ordering::Relaxed);
         }
         let tags = &head.appended_tags[number / 8];
@@ -900,17 +978,6 @@ unsafe fn write_free(to: *mut u8, suffix: [&[u8]; 2], cell: Cell<'_>) {
         let at = to.add(FREE_RECORD_HEAD);
         key::copy(suffix[0].as_ptr(), at, first);
         key::copy(suffix[1].as_ptr(), at.add(first), second);
-        let at = at.add(first + second);
-        match cell {
-            Cell::Inline(bytes) => {
-                to.add(2).write(bytes.len() as u8);
-                key::copy(bytes.as_ptr(), at, bytes.len());
-            }
-            Cell::Blob(blob) => {
-                to.add(2).write(CELL_BLOB);
-                blob.write(at);
-            }
-            Cell::Tombstone => to.add(2).write(CELL_TOMBSTONE),
-        }
+        cell.write_apart(to.add(2), at.add(first + second));
     }
 }

@@ -202,7 +202,7 @@ impl<'g: 'k, 'k> Runs<'g, 'k> {
             longer = &first[..common.min(self.sorted.stride.saturating_sub(8))];
         }
         let plan = self.plan(to - from, longer.len());
-        let blobs = self.leaf.has_blobs() || self.own.cell.blob().is_some();
+        let blobs = self.leaf.has_blobs() || self.own.cell.has_blob();
         let begun = plan.begin(supply, era, [self.leaf.prefix(), longer], blobs)?;
         let ends = self.spans[1..self.spans_len].iter().map(|(_, begin)| *begin).chain([self.len]);
         let mut free_at = plan.records;

@@ -15,7 +15,10 @@ use crate::place::{self, Target};
 use crate::reclaim::Garbage;
 use forrest_machine::prefetch;
 use std::cmp::Ordering::Greater;
-use std::ops::{Bound, Range};
+use std::ops::{Bound, ControlFlow, Range};
+
+/// What gets the keys and stamps of removed values that have stamps.
+type Stamped<'s> = &'s mut dyn FnMut(&[u8], u64);
 
 /// Subtrees next to each other, all of whose keys are removed.
 struct Whole<'g> {
@@ -31,11 +34,16 @@ impl<'a> Writer<'a> {
     /// Removes the keys of a range from whole subtrees or from one leaf, those that have the first of them. Returns how
     /// many there were and whether the range goes on, with the key to go on from in `lower`, which stays as it is on an
     /// error. Only a batch may call this.
-    pub(crate) fn remove_run(&self, lower: &mut Vec<u8>, upper: Bound<&[u8]>) -> Result<(u64, bool), Error> {
+    pub(crate) fn remove_run(
+        &self,
+        lower: &mut Vec<u8>,
+        upper: Bound<&[u8]>,
+        stamped: Stamped<'_>,
+    ) -> Result<(u64, bool), Error> {
         self.purpose.set(Purpose::Removal);
         match self.find_whole(lower, upper) {
-            Some(whole) => self.remove_whole(whole, lower, upper),
-            None => self.remove_part(lower, upper),
+            Some(whole) => self.remove_whole(whole, lower, upper, stamped),
+            None => self.remove_part(lower, upper, stamped),
         }
     }
 
@@ -72,6 +80,7 @@ impl<'a> Writer<'a> {
         whole: Whole<'a>,
         lower: &mut Vec<u8>,
         upper: Bound<&[u8]>,
+        stamped: Stamped<'_>,
     ) -> Result<(u64, bool), Error> {
         let Whole { above, children, end } = whole;
         let next = end.map(|end| end.0.concat());
@@ -93,7 +102,7 @@ impl<'a> Writer<'a> {
             self.tree.free_below(empty, self.era, self.guard);
             return Err(error);
         }
-        let removed = old.into_iter().map(|slot| self.discard_below(slot)).sum();
+        let removed = old.into_iter().map(|slot| self.discard_below(slot, stamped)).sum();
         self.count(-(removed as i64));
         let more = next.as_ref().is_some_and(|next| place::within(next, upper));
         *lower = next.unwrap_or_default();
@@ -114,16 +123,28 @@ impl<'a> Writer<'a> {
     }
 
     /// Discards a subtree that is no longer linked, with its values, and returns how many keys it had.
-    fn discard_below(&self, slot: Slot) -> u64 {
+    fn discard_below(&self, slot: Slot, stamped: Stamped<'_>) -> u64 {
         let node = self.node(slot);
         let keys = if node.level() > 0 {
             let inner = InnerNode::new(node);
             let children = || (0..inner.children()).map(|at| inner.child(at));
             children().for_each(|child| prefetch::read(self.node(child).address()));
-            children().map(|child| self.discard_below(child)).sum()
+            children().map(|child| self.discard_below(child, stamped)).sum()
         } else {
             let leaf = self.leaf(node);
             let keys = leaf.walk().count() as u64;
+            if leaf.has_blobs() {
+                let mut key = Vec::new();
+                let _ = leaf.walk().try_each(|record, _| {
+                    if record.cell.stamp() != 0 {
+                        key.clear();
+                        key.extend_from_slice(leaf.prefix());
+                        key.extend_from_slice(record.suffix);
+                        stamped(&key, record.cell.stamp());
+                    }
+                    ControlFlow::Continue(())
+                });
+            }
             self.undo_staged(leaf);
             keys
         };
@@ -132,7 +153,12 @@ impl<'a> Writer<'a> {
     }
 
     /// Removes the keys of the range from the leaf that has the first of them.
-    fn remove_part(&self, lower: &mut Vec<u8>, upper: Bound<&[u8]>) -> Result<(u64, bool), Error> {
+    fn remove_part(
+        &self,
+        lower: &mut Vec<u8>,
+        upper: Bound<&[u8]>,
+        stamped: Stamped<'_>,
+    ) -> Result<(u64, bool), Error> {
         let from = std::mem::take(lower);
         let key = Key::new(&from);
         let (_, leaf, lock) = self.lock_leaf(&key);
@@ -141,7 +167,7 @@ impl<'a> Writer<'a> {
         let mut entries = Entries::new();
         entries.gather(leaf);
         let total = entries.0.len();
-        let mut dropped = Vec::new();
+        let (mut dropped, mut stamps) = (Vec::new(), Vec::new());
         let mut scratch = Vec::new();
         entries.0.retain(|entry| {
             scratch.clear();
@@ -150,6 +176,9 @@ impl<'a> Writer<'a> {
             let inside = scratch >= from && place::within(&scratch, upper);
             if inside {
                 dropped.extend(entry.cell.blob());
+                if entry.cell.stamp() != 0 {
+                    stamps.push((scratch.clone(), entry.cell.stamp()));
+                }
             }
             !inside
         });
@@ -161,6 +190,7 @@ impl<'a> Writer<'a> {
             }
             self.count(-(removed as i64));
         }
+        stamps.iter().for_each(|(key, stamp)| stamped(key, *stamp));
         Ok((removed as u64, more))
     }
 }
