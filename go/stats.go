@@ -36,7 +36,8 @@ type Stats struct {
 	// ValueLogBytes of the logs that are kept for large values in them, and what live values have of that, about.
 	ValueLogBytes     uint64
 	ValueLogLiveBytes uint64
-	// Values that expire, about: those in tables, and one for each memtable that has some. 0 if there are none.
+	// Values that expire, about: in memory all; on disk those in tables, and one for each memtable that has some. 0 if
+	// there are none.
 	Expiring uint64
 	// TableLiveBytes are those of TableBytes whose entries were not replaced or deleted by what is in tables, about. The
 	// space amplification is TableBytes + ValueLogBytes for each byte of TableLiveBytes + ValueLogLiveBytes.

@@ -939,7 +939,8 @@ typedef struct {
    */
   uint64_t value_log_live_bytes;
   /**
-   * Values that expire, about: those in tables, and one for each memtable that has some. 0 if there are none.
+   * Values that expire, about: in memory all; on disk those in tables, and one for each memtable that has some. 0 if
+   * there are none.
    */
   uint64_t expiring;
   /**

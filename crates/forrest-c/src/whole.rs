@@ -230,7 +230,8 @@ pub struct Stats {
     pub value_log_bytes: u64,
     /// Of these, bytes of values that were not replaced or deleted, about.
     pub value_log_live_bytes: u64,
-    /// Values that expire, about: those in tables, and one for each memtable that has some. 0 if there are none.
+    /// Values that expire, about: in memory all; on disk those in tables, and one for each memtable that has some. 0 if
+    /// there are none.
     pub expiring: u64,
     /// Of `table_bytes`, those of entries that were not replaced or deleted by what is in tables, about. The space
     /// amplification is `table_bytes + value_log_bytes` for each byte of `table_live_bytes + value_log_live_bytes`.

@@ -24,9 +24,11 @@ use tempfile::TempPath;
 /// Dumps to a file, or to standard output for `-`.
 pub(crate) fn dump(session: &mut Session, path: &Path) -> Result<(), Failure> {
     let format = session.format.of_file(path);
+    // Also before the snapshot: a store in memory may remove what it shows.
+    let may_expire = session.db.stats()?.expiring > 0;
     let spaces = spaces(session)?;
     format.check_keyspaces(&spaces.iter().map(|space| &*space.name).collect::<Vec<_>>())?;
-    let may_expire = session.db.stats()?.expiring > 0;
+    let may_expire = may_expire || session.db.stats()?.expiring > 0;
     let whole = if format.needs_extent() { extent(session, &spaces)? } else { Extent::default() };
     let expiring;
     if path == Path::new("-") {

@@ -22,11 +22,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
 
 /// The content of a keyspace.
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 /// The content of all keyspaces.
 type Named = Vec<(String, Map)>;
 /// A range of keys.
-type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 /// A pair.
 type Pair = (Vec<u8>, Vec<u8>);
 
@@ -317,7 +317,7 @@ impl<S: Store> Check<S> {
 }
 
 /// Does an operation on the model.
-fn apply(map: &mut Map, op: &Op) -> Result<Outcome> {
+pub(crate) fn apply(map: &mut Map, op: &Op) -> Result<Outcome> {
     if let Op::DeleteRange { start, end } = op {
         let end = end.clone().map_or(Bound::Unbounded, Bound::Excluded);
         let gone: Vec<_> = map
@@ -353,7 +353,7 @@ fn apply(map: &mut Map, op: &Op) -> Result<Outcome> {
     Ok(outcome)
 }
 
-fn is_in(key: &[u8], (lower, upper): &Bounds) -> bool {
+pub(crate) fn is_in(key: &[u8], (lower, upper): &Bounds) -> bool {
     let above = match lower {
         Bound::Unbounded => true,
         Bound::Included(bound) => key >= &bound[..],
@@ -368,7 +368,7 @@ fn is_in(key: &[u8], (lower, upper): &Bounds) -> bool {
 }
 
 /// Reads a view in every way.
-fn compare<V: View>(
+pub(crate) fn compare<V: View>(
     view: &V,
     map: &Map,
     bounds: &Bounds,
@@ -570,15 +570,15 @@ const ENDS: &[&[u8]] = &[
 ];
 
 /// Random choices that follow from the seed.
-struct Choice(Random);
+pub(crate) struct Choice(pub(crate) Random);
 
 impl Choice {
-    fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0.index(end)
     }
 
     /// One of some forty short keys, or of as many that have an end of [`ENDS`].
-    fn key(&mut self) -> Vec<u8> {
+    pub(crate) fn key(&mut self) -> Vec<u8> {
         let (length, end) = match self.below(4) {
             0 => (self.below(2), ENDS[self.below(ENDS.len())]),
             _ => (self.below(4), &b""[..]),
@@ -588,12 +588,12 @@ impl Choice {
     }
 
     /// An empty value, a counter, a short value, or one that is too long for a node.
-    fn value(&mut self) -> Vec<u8> {
+    pub(crate) fn value(&mut self) -> Vec<u8> {
         let length = [0, 8, 20, 300, 3000][self.below(5)];
         vec![self.below(256) as u8; length]
     }
 
-    fn bounds(&mut self) -> Bounds {
+    pub(crate) fn bounds(&mut self) -> Bounds {
         let mut bound = || match self.below(3) {
             0 => Bound::Unbounded,
             1 => Bound::Included(self.key()),
@@ -603,7 +603,7 @@ impl Choice {
     }
 
     /// A comparison of a range with what it has, or nearly.
-    fn comparison(&mut self, map: &Map) -> Op {
+    pub(crate) fn comparison(&mut self, map: &Map) -> Op {
         let bounds = self.bounds();
         let mut pairs: Map = map.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
         match self.below(6) {
@@ -615,7 +615,7 @@ impl Choice {
         Op::compare_range(bounds, pairs)
     }
 
-    fn op(&mut self) -> Op {
+    pub(crate) fn op(&mut self) -> Op {
         let key = self.key();
         match self.below(12) {
             0..5 => Op::Set { key, value: self.value() },

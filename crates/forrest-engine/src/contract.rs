@@ -279,6 +279,12 @@ pub trait Snapshot: Clone + Send + Sync + 'static {
     /// The names of the keyspaces at that time, sorted.
     fn keyspaces(&self) -> Vec<String>;
 
+    /// The time to live that a keyspace of it has now; `None` also if the engine does not know.
+    fn ttl(&self, name: &str) -> Option<Duration> {
+        let _ = name;
+        None
+    }
+
     /// The sequence number of the last change that it has: the changes after it are those that it lacks. `None` if the
     /// engine has no [`Store::changes`].
     fn sequence(&self) -> Option<u64> {
@@ -344,6 +350,11 @@ pub trait View: Clone + Send + Sync + 'static {
     /// See [`View`].
     fn expires_ms(&self, key: &[u8]) -> Result<Option<Option<u64>>> {
         Ok(self.contains(key)?.then_some(None))
+    }
+
+    /// Whether values may expire, or may have; true if that is not known.
+    fn may_expire(&self) -> bool {
+        true
     }
 
     /// The number of keys in a range.
@@ -506,5 +517,5 @@ impl<V: View> Snapshot for NoSnapshot<V> {
 /// The error of a home without values that expire.
 #[cold]
 pub fn no_expiry() -> Error {
-    Error::unsupported("a value that expires in this home: only stores on disk have them")
+    Error::unsupported("a value that expires in this home: only stores in memory and on disk have them")
 }

@@ -23,8 +23,8 @@
 //! | stats.rs | [`Stats`], [`Approximate`], [`Capabilities`] |
 //! | error.rs | [`Error`] |
 //!
-//! A module uses only those below it. With the feature `conformance` there is also `conformance`: tests that every
-//! engine must pass.
+//! A module uses only those below it. With the feature `conformance` there are also `conformance` and `expiring`: tests
+//! that every engine must pass.
 //!
 //! **Division of checks.** The API checks the lengths of keys and names, cuts ranges to possible keys
 //! ([`clamp`](bounds::clamp)), and refuses keyspaces of another store. An engine relies on that. It checks
@@ -40,6 +40,8 @@ pub mod clock;
 pub mod conformance;
 mod contract;
 pub mod error;
+#[cfg(feature = "conformance")]
+pub mod expiring;
 mod filter;
 pub mod ingest;
 mod key;

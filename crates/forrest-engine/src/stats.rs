@@ -63,8 +63,8 @@ pub struct Stats {
     /// Of these, bytes of values that tables refer to and that were not replaced or deleted, about. Changes in memory
     /// do not count yet.
     pub value_log_live_bytes: u64,
-    /// Values that expire, about: those in tables, with replaced and expired ones that are still there, and one for
-    /// each memtable that has some. 0 if there are none.
+    /// Values that expire, about: in memory all, with expired ones that are still there; on disk those in tables, with
+    /// replaced and expired ones that are still there, and one for each memtable that has some. 0 if there are none.
     pub expiring: u64,
 }
 

@@ -880,8 +880,9 @@ def test_a_keyspace_merges_with_its_operator(home: str, tmp_path: Path) -> None:
             tags.set_merge_operator("sum")
 
 
-def test_values_expire(tmp_path: Path) -> None:
-    with forrest.open(str(tmp_path / "store")) as db:
+@pytest.mark.parametrize("home", ["disk", "memory:"])
+def test_values_expire(tmp_path: Path, home: str) -> None:
+    with forrest.open(home if home == "memory:" else str(tmp_path / "store")) as db:
         db.set_with_ttl(b"seat", b"held", 600)
         db.set_with_ttl(b"gone", b"at once", 0)
         assert (db[b"seat"], b"gone" in db, db.expires(b"gone")) == (b"held", False, None)
@@ -898,13 +899,14 @@ def test_values_expire(tmp_path: Path) -> None:
         with db.transaction() as transaction:
             transaction.set_with_ttl(b"committed", b"value", 600)
         assert None not in (db.expires(b"in a batch"), db.expires(b"committed"))
+
+
+def test_changes_have_the_time(tmp_path: Path) -> None:
     with forrest.open(str(tmp_path / "kept"), history=True) as db:
         db.set_with_ttl(b"seat", b"held", 600)
         change = next(iter(db.changes(0)))
         assert (change.what, change.key, change.value) == ("set-until", b"seat", b"held")
         assert change.expires == db.expires(b"seat")
-    with forrest.open("memory:") as db, pytest.raises(forrest.UnsupportedError):
-        db.set_with_ttl(b"seat", b"held", 600)
 
 
 def test_latencies_and_figures_in_a_file(tmp_path: Path) -> None:

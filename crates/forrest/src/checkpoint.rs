@@ -46,17 +46,27 @@ fn of_snapshot(store: &engine::Store, path: &Path) -> Result<()> {
 #[cfg(any(feature = "memory", feature = "llds"))]
 fn write(snapshot: &engine::Snapshot, into: &remixdb::disk::Unfinished) -> Result<()> {
     use crate::view::View;
-    use forrest_engine::{Durability, Keyspace as _, Op, Options, Snapshot as _, Store as _};
+    use forrest_engine::{
+        Durability, Expires, Keyspace as _, Op, Options, Snapshot as _, Store as _, View as _,
+    };
 
     let options =
         Options { durability: Some(Durability::Memory), cache_bytes: CACHE_BYTES, ..Options::default() };
     let store = remixdb::Store::new_in(into, &options)?;
     for name in snapshot.keyspaces() {
         let keyspace = store.keyspace(&name)?;
-        for pair in View::new(snapshot.view(&name)).range(..) {
+        let view = snapshot.view(&name);
+        let may_expire = view.may_expire();
+        for pair in View::new(view.clone()).range(..) {
             let pair = pair?;
-            keyspace.apply(Op::Set { key: pair.key(), value: pair.value_bytes()? })?;
+            let (key, value) = (pair.key(), pair.value_bytes()?);
+            let expires_ms = if may_expire { view.expires_ms(key)?.flatten() } else { None };
+            keyspace.apply(match expires_ms {
+                Some(ms) => Op::SetUntil { key, value, expires: Expires::At(ms) },
+                None => Op::Set { key, value },
+            })?;
         }
+        keyspace.set_ttl(snapshot.ttl(&name))?;
     }
     store.flush()
 }

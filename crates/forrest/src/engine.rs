@@ -287,6 +287,12 @@ macro_rules! homes {
                 }
             }
 
+            fn ttl(&self, name: &str) -> Option<Duration> {
+                match self {
+                    $($(#[$if])* Snapshot::$home(snapshot) => snapshot.ttl(name),)+
+                }
+            }
+
             fn sequence(&self) -> Option<u64> {
                 match self {
                     $($(#[$if])* Snapshot::$home(snapshot) => snapshot.sequence(),)+
@@ -334,6 +340,12 @@ macro_rules! homes {
             fn pieces(&self, key: &[u8]) -> Result<Option<Box<dyn Pieces>>> {
                 match self {
                     $($(#[$if])* View::$home(view) => view.pieces(key),)+
+                }
+            }
+
+            fn may_expire(&self) -> bool {
+                match self {
+                    $($(#[$if])* View::$home(view) => view.may_expire(),)+
                 }
             }
 

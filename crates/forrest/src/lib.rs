@@ -88,6 +88,8 @@ mod draft;
 #[cfg(feature = "encryption")]
 pub mod encrypted;
 mod engine;
+#[cfg(feature = "memory")]
+mod expiry;
 mod ingest;
 mod keyspace;
 mod locks;

@@ -7,32 +7,40 @@
 //! Dropping a keyspace sets its flag while no writer runs, and then empties its tree. Writers check the flag
 //! inside their atomic step, readers after they have read. So an acknowledged write came before the drop, and
 //! a reader never mistakes an emptied keyspace for an empty one.
+//!
+//! The stamp of a value in the index is the time at which it expires. All reads and changes compare it with the store's
+//! clock, and take an expired value for an absent one. A snapshot has the time at which it was taken. A writer makes
+//! [`Tree::expiries`] before the first value of the keyspace that expires, so a reader that may have met such a value
+//! finds them there. [`crate::expiry`] removes what has expired.
 
+mod tree;
+mod view;
+
+use tree::{Tree, elsewhere};
+pub(crate) use view::MemoryView;
+
+use crate::expiry::{Expiries, Moved, Remover};
+use forrest_base::lock;
+use forrest_engine::clock::{Clock, wall_ms};
 use forrest_engine::error::of_index;
 use forrest_engine::ingest::out_of_order;
 use forrest_engine::merge::{self, Operators, SharedOperator};
 use forrest_engine::{
-    self as contract, Approximate, Capabilities, Capability, Chunk, DEFAULT_KEYSPACE, Direction, Durability,
-    Error, ErrorKind, Filled, Goto, KeyBounds, MAX_KEYSPACES, MAX_VALUE_BYTES, Op, Options, Outcome, Result,
-    Stats, Swap, Value, Written,
+    self as contract, Capabilities, Capability, DEFAULT_KEYSPACE, Direction, Durability, Error, ErrorKind,
+    Expires, MAX_KEYSPACES, MAX_VALUE_BYTES, Op, Options, Outcome, Result, Stats, Swap, Value, Written,
 };
 use forrest_index::{self as index, Effect, Found};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow, Range};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-
-/// Number of copied bytes at which a refill of an iteration stops.
-const CHUNK_BYTES: usize = 64 << 10;
-/// Number of bytes of values shared with the store at which a refill stops. The chunk keeps these values
-/// alive even after the store has replaced them.
-const CHUNK_SHARED_BYTES: usize = 1 << 20;
-
-/// Number of ranges whose first leaves are fetched together.
-const SCANS_TOGETHER: usize = 16;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 /// Number of keys of a dropped keyspace that are removed in one step, while other writers wait.
 const REMOVED_AT_ONCE: usize = 10_000;
+
+/// Number of expired values of a keyspace that are removed in one step.
+const EXPIRED_AT_ONCE: usize = 4096;
 
 type Catalog = BTreeMap<Arc<str>, Arc<Tree>>;
 
@@ -46,45 +54,10 @@ struct MemoryState {
     empty: index::Tree,
     catalog: RwLock<Catalog>,
     operators: Operators,
-}
-
-/// A tree with its name, and whether it was dropped.
-pub(crate) struct Tree {
-    name: Arc<str>,
-    tree: index::Tree,
-    dropped: AtomicBool,
-    /// Set while no writer runs, and then never changed.
-    operator: OnceLock<SharedOperator>,
-}
-
-impl Tree {
-    /// Fails if the keyspace was dropped, and in a child made by `fork`.
-    ///
-    /// ORDERING: Acquire pairs with the Release in `drop_keyspace`. That store precedes the removal of the
-    /// first key, so a reader that missed a removed key sees the flag.
-    #[inline]
-    fn check(&self) -> Result<()> {
-        if self.dropped.load(Ordering::Acquire) || !self.tree.is_here() {
-            return Err(self.unusable());
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn unusable(&self) -> Error {
-        if !self.tree.is_here() {
-            return elsewhere();
-        }
-        Error::invalid(format!("keyspace \"{}\" was dropped", self.name.escape_debug()))
-    }
-}
-
-#[cold]
-fn elsewhere() -> Error {
-    Error::invalid(
-        "this store in memory was opened before the process was forked from another, and is of no use here; open a store \
-         in this process",
-    )
+    clock: Arc<Clock>,
+    is_attended: bool,
+    /// Runs from the first value that expires on, in a store that is attended.
+    remover: Mutex<Option<Remover>>,
 }
 
 impl MemoryStore {
@@ -95,6 +68,11 @@ impl MemoryStore {
     }
 
     pub(crate) fn open(options: &Options) -> Result<MemoryStore> {
+        MemoryStore::with_clock(options, Clock::new(wall_ms), true)
+    }
+
+    /// A store with a clock. If it is not attended, the caller removes what has expired.
+    pub(crate) fn with_clock(options: &Options, clock: Clock, is_attended: bool) -> Result<MemoryStore> {
         if !options.create {
             return Err(Error::invalid(
                 "\"memory:\" is always a new store, and create(false) does not allow creating one",
@@ -109,6 +87,9 @@ impl MemoryStore {
             empty,
             catalog: RwLock::default(),
             operators: options.operators.clone(),
+            clock: Arc::new(clock),
+            is_attended,
+            remover: Mutex::default(),
         }));
         contract::Store::keyspace(&store, DEFAULT_KEYSPACE)?;
         Ok(store)
@@ -116,6 +97,46 @@ impl MemoryStore {
 
     fn handle(&self, tree: &Arc<Tree>) -> MemoryKeyspace {
         MemoryKeyspace { store: self.clone(), tree: tree.clone() }
+    }
+
+    /// The times of a keyspace, which may get values that expire from now on.
+    fn expiries<'t>(&self, tree: &'t Tree) -> Result<&'t Expiries> {
+        if let Some(expiries) = tree.expiries() {
+            return Ok(expiries);
+        }
+        let mut remover = lock(&self.0.remover);
+        if remover.is_none() && self.0.is_attended {
+            *remover = Some(Remover::start(Arc::downgrade(&self.0), |state| {
+                MemoryStore(state.clone()).remove_expired()
+            })?);
+        }
+        Ok(tree.make_expiries())
+    }
+
+    /// Removes values that have expired, a limited number in each keyspace. True if there are more.
+    pub(crate) fn remove_expired(&self) -> bool {
+        let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
+        let trees: Vec<Arc<Tree>> = catalog.values().filter(|tree| tree.may_expire()).cloned().collect();
+        drop(catalog);
+        let (now_ms, mut has_more) = (self.0.clock.now_ms(), false);
+        for tree in trees {
+            let expiries = tree.expiries().expect("its values may expire");
+            let due = expiries.take_due(now_ms, EXPIRED_AT_ONCE);
+            let mut is_full = false;
+            for (ms, key) in &due {
+                let removed = tree.tree.apply_stamped(key, 0, |old| match old {
+                    Some(old) if old.stamp() != 0 && old.stamp() <= now_ms => (Effect::Remove, ()),
+                    _ => (Effect::Keep, ()),
+                });
+                if removed.is_err() {
+                    // There is no memory to do it with. The next round may find some.
+                    expiries.note(key, Moved { from: 0, to: *ms });
+                    is_full = true;
+                }
+            }
+            has_more |= due.len() == EXPIRED_AT_ONCE && !is_full;
+        }
+        has_more
     }
 
     /// Removes some keys of a dropped tree. Returns true if there may be more. It works in steps because
@@ -158,12 +179,7 @@ impl contract::Store for MemoryStore {
         }
         let name: Arc<str> = name.into();
         let tree = self.0.index.create_tree().map_err(of_index)?;
-        let tree = Arc::new(Tree {
-            name: name.clone(),
-            tree,
-            dropped: AtomicBool::new(false),
-            operator: OnceLock::new(),
-        });
+        let tree = Arc::new(Tree::new(name.clone(), tree, self.0.clock.clone()));
         let keyspace = self.handle(&tree);
         catalog.insert(name, tree);
         Ok(keyspace)
@@ -180,13 +196,15 @@ impl contract::Store for MemoryStore {
         let mut catalog = self.0.catalog.write().unwrap_or_else(PoisonError::into_inner);
         let Some(tree) = catalog.remove(name) else { return Ok(false) };
         self.0.index.batch(|_keeps_writers_out| {
-            // ORDERING: see `Tree::check`.
-            tree.dropped.store(true, Ordering::Release);
+            tree.drop_all();
             Ok::<_, Abort>(())
         })?;
         drop(catalog);
         // Free the keys now; the tree itself lives until its last handle or snapshot is dropped.
         while self.remove_some(&tree) {}
+        if let Some(expiries) = tree.expiries() {
+            expiries.clear();
+        }
         Ok(true)
     }
 
@@ -197,9 +215,11 @@ impl contract::Store for MemoryStore {
     ) -> Result<Written> {
         self.check_here()?;
         demand(durability)?;
+        let mut noted = Vec::new();
         let result = self.0.index.batch(|batch| {
             for (op, (keyspace, change)) in ops.enumerate() {
-                let outcome = keyspace.apply_in(batch, change).map_err(|error| error.at_op(op))?;
+                let outcome =
+                    keyspace.apply_in(batch, change, &mut noted).map_err(|error| error.at_op(op))?;
                 if let Some(found) = outcome.mismatch() {
                     return Err(Abort::Mismatch { op, found });
                 }
@@ -207,7 +227,10 @@ impl contract::Store for MemoryStore {
             Ok(Written::Applied)
         });
         match result {
-            Ok(written) => Ok(written),
+            Ok(written) => {
+                noted.iter().for_each(Noted::note);
+                Ok(written)
+            }
             Err(Abort::Mismatch { op, found }) => Ok(Written::Mismatch { op, found }),
             Err(Abort::Error(error)) => Err(error),
         }
@@ -216,8 +239,9 @@ impl contract::Store for MemoryStore {
     fn snapshot(&self) -> Result<MemorySnapshot> {
         self.check_here()?;
         let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
-        let snapshot = self.0.index.snapshot();
-        Ok(MemorySnapshot(Arc::new(Past { snapshot, catalog: catalog.clone(), empty: self.0.empty.clone() })))
+        let (snapshot, now_ms) = self.0.index.snapshot_with(|| self.0.clock.now_ms());
+        let (catalog, empty) = (catalog.clone(), self.0.empty.clone());
+        Ok(MemorySnapshot(Arc::new(Past { snapshot, catalog, empty, now_ms })))
     }
 
     fn sync(&self) -> Result<()> {
@@ -235,10 +259,13 @@ impl contract::Store for MemoryStore {
     fn stats(&self) -> Result<Stats> {
         self.check_here()?;
         let index = self.0.index.stats();
-        let keyspaces = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner).len();
+        let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
+        let expiries = catalog.values().filter_map(|tree| tree.expiries());
+        let (keyspaces, expiring) = (catalog.len(), expiries.map(Expiries::len).sum::<usize>());
         let mut stats = Stats::default();
         stats.keys = index.keys;
         stats.keyspaces = keyspaces as u64;
+        stats.expiring = expiring as u64;
         stats.snapshots = index.snapshots;
         stats.node_bytes = index.node_bytes;
         stats.value_bytes_outside = index.blob_bytes;
@@ -261,6 +288,7 @@ impl contract::Store for MemoryStore {
                 C::Ingest,
                 C::Approximate,
                 C::Merge,
+                C::Ttl,
             ],
         )
     }
@@ -332,10 +360,37 @@ impl contract::Keyspace for MemoryKeyspace {
         self.store.check_here()?;
         match op {
             Op::DeleteRange { .. } | Op::CompareRange { .. } => {
-                Ok(self.store.0.index.batch(|batch| self.apply_in(batch, op).map_err(Abort::from))?)
+                let mut noted = Vec::new();
+                let apply =
+                    |batch: &mut index::Batch<'_>| Ok::<_, Abort>(self.apply_in(batch, op, &mut noted)?);
+                let outcome = self.store.0.index.batch(apply)?;
+                noted.iter().for_each(Noted::note);
+                Ok(outcome)
             }
-            _ => self.tree.tree.apply(op.key(), |old| self.decide(op, old)).map_err(of_index)?,
+            _ if self.tree.may_expire() => self.apply_expiring(op),
+            _ => {
+                let decide = |old: Option<&[u8]>| self.decide_plainly(&op, old);
+                match self.tree.tree.apply(op.key(), decide).map_err(of_index)? {
+                    Some(outcome) => outcome,
+                    None => self.apply_expiring(op),
+                }
+            }
         }
+    }
+
+    fn ttl(&self) -> Option<Duration> {
+        self.tree.ttl()
+    }
+
+    fn set_ttl(&self, ttl: Option<Duration>) -> Result<()> {
+        let ttl_ms = ttl.map(Expires::ttl_ms).transpose()?.unwrap_or(0);
+        self.store.check_here()?;
+        self.tree.check()?;
+        if ttl_ms > 0 {
+            self.store.expiries(&self.tree)?;
+        }
+        self.tree.ttl_ms.store(ttl_ms, Ordering::Relaxed);
+        Ok(())
     }
 
     fn merge_operator(&self) -> Option<SharedOperator> {
@@ -351,10 +406,15 @@ impl contract::Keyspace for MemoryKeyspace {
                 return Ok(merge::check_kept(&self.tree.name, &**has, name)?);
             }
             let mut is_empty = true;
-            self.tree.tree.scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward, |_, _| {
-                is_empty = false;
-                ControlFlow::Break(())
-            });
+            contract::View::scan(
+                &self.view(),
+                (Bound::Unbounded, Bound::Unbounded),
+                Direction::Forward,
+                |_, _| {
+                    is_empty = false;
+                    ControlFlow::Break(())
+                },
+            )?;
             if !is_empty {
                 return Err(merge::not_empty(&self.tree.name).into());
             }
@@ -404,27 +464,72 @@ impl contract::Ingest for MemoryIngest {
     fn finish(self: Box<Self>) -> Result<u64> {
         let MemoryIngest { keyspace, bytes, lengths, .. } = *self;
         keyspace.store.check_here()?;
-        let mut rest = &bytes[..];
+        let (mut rest, mut noted) = (&bytes[..], Vec::new());
         keyspace.store.0.index.batch(|batch| {
             for &(key, value) in &lengths {
                 let (pair, others) = rest.split_at(key + value);
                 let (key, value) = pair.split_at(key);
                 rest = others;
-                let _set = keyspace.apply_in(batch, Op::Set { key, value })?;
+                let _set = keyspace.apply_in(batch, Op::Set { key, value }, &mut noted)?;
             }
             Ok::<_, Abort>(())
         })?;
+        noted.iter().for_each(Noted::note);
         Ok(lengths.len() as u64)
     }
 }
 
+/// A change of a batch to a key's expiry, to be noted when the batch is visible.
+struct Noted {
+    tree: Arc<Tree>,
+    key: Vec<u8>,
+    moved: Moved,
+}
+
+impl Noted {
+    fn note(&self) {
+        self.tree.note(&self.key, self.moved);
+    }
+}
+
+#[cfg(test)]
 impl MemoryKeyspace {
-    fn apply_in(&self, batch: &mut index::Batch<'_>, op: Op<&[u8]>) -> Result<Outcome> {
+    /// Notes a change of a key's expiry at another time than a writer would.
+    pub(crate) fn note(&self, key: &[u8], moved: Moved) {
+        self.tree.note(key, moved);
+    }
+}
+
+impl MemoryKeyspace {
+    /// Applies an operation on one key, where values may expire. Apart from `apply`, so that this stays short.
+    #[inline(never)]
+    fn apply_expiring(&self, op: Op<&[u8]>) -> Result<Outcome> {
+        let expires_ms = self.expires_ms(&op)?;
+        let mut moved = Moved::default();
+        let decide = |old: Option<Found<'_>>| self.decide(op, expires_ms, old, &mut moved);
+        let outcome = self.tree.tree.apply_stamped(op.key(), expires_ms, decide).map_err(of_index)?;
+        self.tree.note(op.key(), moved);
+        outcome
+    }
+
+    fn apply_in(
+        &self,
+        batch: &mut index::Batch<'_>,
+        op: Op<&[u8]>,
+        noted: &mut Vec<Noted>,
+    ) -> Result<Outcome> {
+        let mut note = |key: &[u8], moved: Moved| {
+            if moved != Moved::default() {
+                noted.push(Noted { tree: self.tree.clone(), key: key.to_vec(), moved });
+            }
+        };
         match op {
             Op::DeleteRange { start, end } => {
                 self.tree.check()?;
                 let end = end.map_or(Bound::Unbounded, Bound::Excluded);
-                batch.delete_range(&self.tree.tree, Bound::Included(start), end).map_err(of_index)?;
+                let gone = |key: &[u8], from| note(key, Moved { from, to: 0 });
+                let deleted = batch.delete_range_stamped(&self.tree.tree, Bound::Included(start), end, gone);
+                deleted.map_err(of_index)?;
                 Ok(Outcome::DeletedRange)
             }
             Op::CompareRange { start, end, pairs } => {
@@ -434,25 +539,81 @@ impl MemoryKeyspace {
                 }
                 // The batch has changed nothing yet, and all other writers wait: what readers see is the state.
                 let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+                let view = contract::Keyspace::view(self);
                 Outcome::of_range(pairs, |see| {
-                    let see = |key: &[u8], found: Found<'_>| see(key, &found);
-                    self.tree.tree.scan(Bound::Included(start), end, Direction::Forward, see);
-                    Ok(())
+                    contract::View::scan(&view, (Bound::Included(start), end), Direction::Forward, see)
                 })
             }
-            _ => batch.apply(&self.tree.tree, op.key(), |old| self.decide(op, old)).map_err(of_index)?,
+            _ => {
+                if !self.tree.may_expire() {
+                    let decide = |old: Option<&[u8]>| self.decide_plainly(&op, old);
+                    if let Some(outcome) = batch.apply(&self.tree.tree, op.key(), decide).map_err(of_index)? {
+                        return outcome;
+                    }
+                }
+                let expires_ms = self.expires_ms(&op)?;
+                let mut moved = Moved::default();
+                let decide = |old: Option<Found<'_>>| self.decide(op, expires_ms, old, &mut moved);
+                let applied = batch.apply_stamped(&self.tree.tree, op.key(), expires_ms, decide);
+                let outcome = applied.map_err(of_index)?;
+                note(op.key(), moved);
+                outcome
+            }
         }
     }
 
-    /// The effect of an operation on a key, computed inside the index's atomic step.
-    #[inline]
-    fn decide<'v>(&self, op: Op<&'v [u8]>, old: Option<&[u8]>) -> (Effect<'v>, Result<Outcome>) {
-        let resolve = || merge::resolve(self.tree.operator.get(), &op, old, MAX_VALUE_BYTES);
-        if matches!(op, Op::SetUntil { .. }) {
-            return (Effect::Keep, Err(contract::no_expiry()));
+    /// As [`decide`](Self::decide) where no value expires; `None`, and no effect, if this is none of these. Apart from
+    /// its callers, so that they stay short.
+    #[inline(never)]
+    fn decide_plainly<'v>(
+        &self,
+        op: &Op<&'v [u8]>,
+        old: Option<&[u8]>,
+    ) -> (Effect<'v>, Option<Result<Outcome>>) {
+        if !self.tree.is_plain() || matches!(op, Op::SetUntil { .. }) {
+            return (Effect::Keep, None);
         }
+        match merge::resolve(self.tree.operator.get(), op, old, MAX_VALUE_BYTES) {
+            Ok((effect, outcome)) => (effect, Some(Ok(outcome))),
+            Err(error) => (Effect::Keep, Some(Err(error))),
+        }
+    }
+
+    /// When a value expires that an operation puts now, in milliseconds since 1970; 0 if it stays.
+    #[inline]
+    fn expires_ms(&self, op: &Op<&[u8]>) -> Result<u64> {
+        let ttl_ms = self.tree.ttl_ms.load(Ordering::Relaxed);
+        let expires = match op {
+            Op::SetUntil { expires, .. } => *expires,
+            _ if ttl_ms == 0 => return Ok(0),
+            _ => Expires::In(ttl_ms),
+        };
+        self.store.expiries(&self.tree)?;
+        Ok(expires.at_ms(|| self.tree.clock.now_ms()))
+    }
+
+    /// The effect of an operation on a key, computed inside the index's atomic step, and the change of its expiry.
+    #[inline]
+    fn decide<'v>(
+        &self,
+        op: Op<&'v [u8]>,
+        expires_ms: u64,
+        old: Option<Found<'_>>,
+        moved: &mut Moved,
+    ) -> (Effect<'v>, Result<Outcome>) {
+        let from = old.map_or(0, Found::stamp);
+        let is_over = from != 0 && from <= self.tree.clock.now_ms();
+        let old = old.filter(|_| !is_over).map(Found::as_slice);
+        let resolve = || merge::resolve(self.tree.operator.get(), &op, old, MAX_VALUE_BYTES);
         match self.tree.check().and_then(|()| resolve()) {
-            Ok((effect, outcome)) => (effect, Ok(outcome)),
+            Ok((effect, outcome)) => {
+                *moved = match effect {
+                    Effect::Keep => Moved::default(),
+                    Effect::Remove => Moved { from, to: 0 },
+                    Effect::Put(_) | Effect::PutValue(_) => Moved { from, to: expires_ms },
+                };
+                (effect, Ok(outcome))
+            }
             Err(error) => (Effect::Keep, Err(error)),
         }
     }
@@ -466,204 +627,26 @@ struct Past {
     snapshot: index::Snapshot,
     catalog: Catalog,
     empty: index::Tree,
+    /// The time at which it was taken.
+    now_ms: u64,
 }
 
 impl contract::Snapshot for MemorySnapshot {
     type View = MemoryView;
 
     fn view(&self, name: &str) -> MemoryView {
-        let tree = self.0.catalog.get(name).map_or(&self.0.empty, |tree| &tree.tree);
-        MemoryView::Past(self.0.snapshot.reader(tree))
+        let tree = self.0.catalog.get(name);
+        let may_expire = tree.is_some_and(|tree| tree.may_expire());
+        let reader = self.0.snapshot.reader(tree.map_or(&self.0.empty, |tree| &tree.tree));
+        MemoryView::Past { reader, now_ms: self.0.now_ms, may_expire }
+    }
+
+    fn ttl(&self, name: &str) -> Option<Duration> {
+        self.0.catalog.get(name).and_then(|tree| tree.ttl())
     }
 
     fn keyspaces(&self) -> Vec<String> {
         self.0.catalog.keys().map(|name| name.to_string()).collect()
-    }
-}
-
-/// One state of a tree. It has a single reference count, so that threads that start iterations contend for
-/// one cache line, not two.
-#[derive(Clone)]
-pub(crate) enum MemoryView {
-    Newest(Arc<Tree>),
-    Past(index::Reader),
-}
-
-impl MemoryView {
-    #[inline]
-    fn reader(&self) -> &index::Reader {
-        match self {
-            MemoryView::Newest(tree) => &tree.tree,
-            MemoryView::Past(reader) => reader,
-        }
-    }
-
-    /// Fails if the keyspace was dropped, and in a child made by `fork`. Call it after reading; reads wait for nothing,
-    /// also there.
-    #[inline]
-    fn check(&self) -> Result<()> {
-        match self {
-            MemoryView::Newest(tree) => tree.check(),
-            MemoryView::Past(reader) if reader.is_here() => Ok(()),
-            MemoryView::Past(_) => Err(elsewhere()),
-        }
-    }
-}
-
-impl contract::View for MemoryView {
-    type Cursor = MemoryCursor;
-    type Resume = ();
-
-    #[inline]
-    fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        let value = self.reader().get(key);
-        self.check()?;
-        Ok(value)
-    }
-
-    #[inline]
-    fn get_into(&self, key: &[u8], buf: &mut Vec<u8>) -> Result<bool> {
-        buf.clear();
-        let found = self.reader().get_with(key, |value| buf.extend_from_slice(value)).is_some();
-        self.check()?;
-        Ok(found)
-    }
-
-    #[inline]
-    fn contains(&self, key: &[u8]) -> Result<bool> {
-        let found = self.reader().contains(key);
-        self.check()?;
-        Ok(found)
-    }
-
-    fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        let mut values = vec![None; keys.len()];
-        self.reader().multi_get(keys, |at, value| values[at] = value.map(Found::to_value));
-        self.check()?;
-        Ok(values)
-    }
-
-    fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
-        let count = self.reader().count(lower, upper);
-        self.check()?;
-        Ok(count)
-    }
-
-    #[inline]
-    fn scan(
-        &self,
-        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
-        direction: Direction,
-        mut see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) -> Result<()> {
-        self.reader().scan(lower, upper, direction, |key, value| see(key, &value));
-        self.check()
-    }
-
-    fn multi_scan(
-        &self,
-        ranges: &[KeyBounds<'_>],
-        limit: usize,
-        keys_only: bool,
-        mut see: impl FnMut(usize, &[u8], &[u8]) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let mut goes_on = true;
-        for (group, ranges) in ranges.chunks(SCANS_TOGETHER).enumerate() {
-            let mut starts = [&[][..]; SCANS_TOGETHER];
-            for (start, (lower, _)) in starts.iter_mut().zip(ranges) {
-                if let Bound::Included(key) | Bound::Excluded(key) = *lower {
-                    *start = key;
-                }
-            }
-            self.reader().fetch_many(&starts[..ranges.len()]);
-            contract::one_by_one(self, ranges, limit, keys_only, |number, key, value| {
-                let flow = see(group * SCANS_TOGETHER + number, key, value);
-                goes_on = flow.is_continue();
-                flow
-            })?;
-            if !goes_on {
-                break;
-            }
-        }
-        self.check()
-    }
-
-    fn approximate(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<Approximate> {
-        let (keys, bytes) = self.reader().estimate(lower, upper);
-        self.check()?;
-        Ok(Approximate { keys, bytes })
-    }
-
-    fn fill(
-        &self,
-        chunk: &mut Chunk,
-        _resume: &mut (),
-        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
-        direction: Direction,
-    ) -> Result<Filled> {
-        chunk.limit_bytes(CHUNK_BYTES, CHUNK_SHARED_BYTES);
-        if chunk.is_keys_only() {
-            self.reader().scan(lower, upper, direction, |key, _| {
-                chunk.push_copied(key, &[]);
-                if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            });
-        } else {
-            self.reader().scan(lower, upper, direction, |key, value| {
-                if value.is_shared() {
-                    chunk.push_shared(key, value.to_value());
-                } else {
-                    chunk.push_copied(key, &value);
-                }
-                if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            });
-        }
-        self.check()?;
-        Ok(if chunk.is_full() { Filled::More } else { Filled::End })
-    }
-
-    fn refills(&self) -> (usize, usize) {
-        (50, 4)
-    }
-
-    fn cursor(&self) -> MemoryCursor {
-        MemoryCursor { cursor: self.reader().cursor(), view: self.clone() }
-    }
-}
-
-/// A position in a tree.
-pub(crate) struct MemoryCursor {
-    cursor: index::Cursor,
-    view: MemoryView,
-}
-
-impl contract::Cursor for MemoryCursor {
-    fn goto(&mut self, goto: Goto<'_>) -> Result<bool> {
-        let found = match goto {
-            Goto::First => self.cursor.first(),
-            Goto::Last => self.cursor.last(),
-            Goto::Skip(count) => self.cursor.key().is_some() && (0..count).all(|_| self.cursor.next()),
-            Goto::Prev => self.cursor.prev(),
-            Goto::Seek(key) => self.cursor.seek(key),
-            Goto::SeekForPrev(key) => self.cursor.seek_for_prev(key),
-        };
-        self.view.check()?;
-        Ok(found)
-    }
-
-    fn keys_only(&mut self) {
-        self.cursor.keys_only();
-    }
-
-    fn park(&mut self) {
-        // The cursor holds nothing of the store: its pairs are copies.
-    }
-
-    fn key(&self) -> Option<&[u8]> {
-        self.cursor.key()
-    }
-
-    fn value(&self) -> Option<Value> {
-        self.cursor.value()
     }
 }
 

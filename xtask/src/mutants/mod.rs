@@ -62,7 +62,7 @@ const SUBJECTS: &[Subject] = &[
         imports: "",
         dev_dependencies: None,
         #[cfg(test)]
-        least: 30,
+        least: 39,
     },
     Subject {
         sources: "crates/forrest-raft/src",

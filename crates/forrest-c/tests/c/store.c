@@ -1318,6 +1318,7 @@ int main(int argc, char **argv) {
     forrest_db *db;
     ANSWERS(FORREST_OK, forrest_open(url, &db));
     CHECK(!(can & FORREST_CAN_PERSIST) == (strcmp(url, "memory:") == 0 || strncmp(url, "llds-user:", 10) == 0));
+    CHECK(!(can & FORREST_CAN_TTL) == (strncmp(url, "llds", 4) == 0));
     CHECK(!(can & FORREST_CAN_SHARE) || strncmp(url, "llds", 4) == 0);
     counting_and_deleting_ranges(db);
     bounds_of_any_length(db, url);

@@ -374,7 +374,9 @@ fn expiries_are_dumped_and_loaded() {
         let loaded = place.run(&["--db", "wrong", "load", "wrong.jsonl"]);
         assert!(loaded.code == Some(4) && loaded.stderr.contains("expires_ms"), "{wrong}: {}", loaded.stderr);
     }
-    // In memory there is no expiry, and nothing is lost silently.
-    let memory = place.run(&["load", "dump.jsonl"]);
-    assert!(memory.code == Some(4) && memory.stderr.contains("unsupported"), "{}", memory.stderr);
+    // A store in memory has them too.
+    let memory = place.run(&["load", "dump.jsonl", "--dump", "memory.jsonl"]);
+    assert_eq!(memory.code, Some(0), "{}", memory.stderr);
+    let read = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap();
+    assert_eq!(read("memory.jsonl"), read("dump.jsonl"));
 }

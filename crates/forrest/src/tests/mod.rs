@@ -1,6 +1,9 @@
-//! The gates of transactions and blobs, which mutants must fail (`cargo xtask mutants`, docs/testing.md).
+//! The gates of transactions, blobs and values that expire in memory, which mutants must fail (`cargo xtask mutants`,
+//! docs/testing.md).
 
 mod blobs;
+#[cfg(feature = "memory")]
+mod expiry;
 mod histories;
 mod limits;
 mod transactions;

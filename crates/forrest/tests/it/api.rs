@@ -116,7 +116,7 @@ approximate counts               yes
 changes as a stream              no
 merge operators                  yes
 backups                          no
-values that expire               no
+values that expire               yes
 "
     );
 }

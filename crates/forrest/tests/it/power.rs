@@ -158,7 +158,7 @@ fn a_simulated_disk_answers_as_the_model() {
             disk.set_now_ms(1000);
             World::new(simulated::open(disk, &builder).expect("a new store"))
         };
-        let commands = drive::commands_on_disk(Random::new(seed));
+        let commands = drive::commands_that_expire(Random::new(seed));
         drive::compare(&fresh, &commands, &format!("FORREST_MODEL_SEED={seed}"));
     }
 }

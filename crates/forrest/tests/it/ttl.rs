@@ -1,6 +1,6 @@
 //! Values that expire: in transactions, and in stores that are closed, copied, salvaged and opened again.
 
-use forrest::{Capability, Db, ErrorKind, Keyspace, Op, View, What};
+use forrest::{Db, View, What};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -9,9 +9,17 @@ fn at(directory: &tempfile::TempDir, name: &str) -> String {
     directory.path().join(name).to_str().expect("it is text").to_string()
 }
 
+/// A store of each home that has values which expire.
+fn homes(directory: &tempfile::TempDir) -> [Db; 2] {
+    [at(directory, "store"), "memory:".to_owned()].map(|url| Db::open(url).expect("a store"))
+}
+
 /// A store with a keyspace that has values which stay, which expire in an hour, and which have expired.
 fn filled(path: &str) -> Db {
-    let db = Db::builder().history(true).open(path).expect("a store");
+    fill(Db::builder().history(true).open(path).expect("a store"))
+}
+
+fn fill(db: Db) -> Db {
     let seats = db.keyspace("seats").expect("a keyspace");
     for is_in_table in [true, false] {
         let key = |what: &str| format!("{what} {is_in_table}");
@@ -58,9 +66,38 @@ fn copies_keep_what_expires_and_what_stays() {
 }
 
 #[test]
+fn a_checkpoint_of_memory_keeps_what_expires_and_what_stays() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let copy = at(&directory, "copy");
+    let db = fill(Db::open("memory:").expect("a store"));
+    check(&db, "in memory");
+    db.checkpoint(&copy).expect("a copy");
+    check(&Db::open(&copy).expect("it opens"), "a checkpoint");
+}
+
+/// Waits for the thread of the store.
+#[test]
+fn memory_is_given_back_without_a_read() {
+    let db = Db::open("memory:").expect("a store");
+    let stats = || db.stats().expect("statistics");
+    for key in 0..1000_u32 {
+        db.set_with_ttl(key.to_be_bytes(), "v", Duration::ZERO).expect("it is set");
+    }
+    db.set_with_ttl("held", "v", HOUR).expect("it is set");
+    db.set("stays", "v").expect("it is set");
+    while (stats().keys, stats().expiring) != (2, 1) {
+        std::thread::yield_now();
+    }
+    assert_eq!(keys(&db), ["held", "stays"]);
+}
+
+#[test]
 fn a_transaction_that_sets_the_same_value_decides_its_time_anew() {
     let directory = tempfile::tempdir().expect("a directory");
-    let db = Db::open(at(&directory, "store")).expect("a store");
+    homes(&directory).iter().for_each(sets_the_same_value);
+}
+
+fn sets_the_same_value(db: &Db) {
     let expires = |key: &str| db.expires(key).expect("it is read").is_some();
     db.set_with_ttl("stay", "v", HOUR).expect("it is set");
     db.set("go", "v").expect("it is set");
@@ -84,7 +121,10 @@ fn a_transaction_that_sets_the_same_value_decides_its_time_anew() {
 #[test]
 fn what_has_expired_is_absent_in_conditions() {
     let directory = tempfile::tempdir().expect("a directory");
-    let db = Db::open(at(&directory, "store")).expect("a store");
+    homes(&directory).iter().for_each(takes_expired_for_absent);
+}
+
+fn takes_expired_for_absent(db: &Db) {
     for is_in_table in [false, true] {
         for key in ["a", "b", "c", "d"] {
             db.set_with_ttl(key, 7_i64.to_be_bytes(), Duration::ZERO).expect("it is set");
@@ -97,7 +137,7 @@ fn what_has_expired_is_absent_in_conditions() {
         let swap = db.compare_and_swap("c", Some(&7_i64.to_be_bytes()), Some(b"new")).expect("compared");
         assert!(!swap.is_done());
         assert!(db.compare_and_swap("d", None::<&[u8]>, Some(b"new")).expect("compared").is_done());
-        assert_eq!(keys(&db), ["b", "d"]);
+        assert_eq!(keys(db), ["b", "d"]);
         db.clear().expect("it is empty");
     }
 }
@@ -119,9 +159,12 @@ fn the_stream_has_the_time_and_not_its_coming() {
     assert!(held == 2 && gone == 2 && all >= 6, "{held} {gone} {all}");
 }
 
+#[cfg(feature = "llds-user")]
 #[test]
-fn other_homes_refuse_it() {
-    let db = Db::open("memory:").expect("a store");
+fn the_kernel_refuses_it() {
+    use forrest::{Capability, ErrorKind, Keyspace, Op};
+
+    let db = Db::open("llds-user:ttl").expect("a store");
     assert!(!db.capabilities().has(Capability::Ttl));
     let refused = |result: forrest::Result<()>| {
         assert_eq!(result.expect_err("it is refused").kind(), ErrorKind::Unsupported);

@@ -3,7 +3,7 @@
 use crate::disk::simulated::Simulated;
 use crate::disk::{Real, Sealed};
 use crate::{Store, tests::world};
-use forrest_engine::{Durability, Options, Store as _, conformance};
+use forrest_engine::{Durability, Options, Store as _, conformance, expiring};
 use std::ops::Range;
 
 #[test]
@@ -37,6 +37,24 @@ fn merges_conform_while_tables_are_made() {
             Store::open_unattended(world::on(&Simulated::new()).expect("a disk"), &options).expect("a store");
         conformance::check_merges(&store, seed, 200, |store| {
             while store.step().expect("the work in the background") {}
+        });
+        store.verify().expect("all is right");
+    }
+}
+
+#[test]
+fn values_that_expire_conform_while_tables_are_made() {
+    for seed in 0..8 {
+        let options = world::options(Durability::Buffered);
+        let disk = Simulated::new();
+        let store = Store::open_unattended(world::on(&disk).expect("a disk"), &options).expect("a store");
+        let mut turn = 0;
+        expiring::check(&store, seed, 150, &|ms| disk.set_now_ms(ms), |store| {
+            while store.step().expect("the work in the background") {}
+            turn += 1;
+            if turn % 20 == 0 {
+                store.compact().expect("what has expired goes");
+            }
         });
         store.verify().expect("all is right");
     }
