@@ -9,6 +9,8 @@ final class Batch {
     /** Bytes of memory that the changes to write take. */
     private long bytes;
 
+    private int longestKey;
+
     /** A batch whose changes are kept apart, if the tables keep any, or one that is written to the store. */
     Batch(boolean isApart) {
         this.isApart = isApart;
@@ -21,6 +23,7 @@ final class Batch {
             return;
         }
         bytes += Changes.bytes(key, value);
+        longestKey = Math.max(longestKey, key.length);
         if (value == null) {
             changes.delete(table.keyspace, key);
         } else {
@@ -43,9 +46,20 @@ final class Batch {
         return changes.size() == 0 || bytes + more <= most;
     }
 
+    /** Bytes of memory that the changes to write take. */
+    long bytes() {
+        return bytes;
+    }
+
+    /** Bytes of the longest key that it changes. */
+    int longestKey() {
+        return longestKey;
+    }
+
     /** Forgets the changes to write. */
     void clear() {
         changes.clear();
         bytes = 0;
+        longestKey = 0;
     }
 }

@@ -65,6 +65,9 @@ import org.slf4j.LoggerFactory;
  * Streams restores the store from its changelog. A global store, which has no task, fails with {@link
  * ProcessorStateException}: only then is its directory deleted.
  *
+ * <p>Another thread writes restored records ({@link WriteBehind}). All other calls wait for it, so the paragraph above holds
+ * as if the restoring thread wrote them.
+ *
  * <p><b>Transactional stores.</b> With the setting {@code forrest.transactional}, or Kafka's own for this, changes by the
  * application are kept apart in memory ({@link Changes}); all reads find them. A commit applies them in one batch with
  * offsets, position and time, so the log has the last commit and nothing after it, and the status stays "closed". What
@@ -120,6 +123,9 @@ abstract class StateStoreBase implements StateStore {
     private File directory;
     private volatile Store store;
     private Keyspace meta;
+    /** Writes restored records. */
+    volatile WriteBehind behind = new WriteBehind();
+
     /** The keyspaces with records. */
     private List<Table> tables = List.of();
 
@@ -228,6 +234,7 @@ abstract class StateStoreBase implements StateStore {
                 MemoryBudget.close(opened);
                 throw e;
             }
+            behind = new WriteBehind();
             store = opened;
         } catch (ForrestException e) {
             throw failed("opened", e);
@@ -287,7 +294,8 @@ abstract class StateStoreBase implements StateStore {
     @Override
     @SuppressWarnings("deprecation")
     public void flush() {
-        // A commit writes out.
+        // A commit writes out. What was restored is written at least.
+        written(() -> null);
     }
 
     @Override
@@ -332,7 +340,7 @@ abstract class StateStoreBase implements StateStore {
         return Math.min(APART_BYTES, MemoryBudget.share() / 2);
     }
 
-    /** A batch of what is kept apart. What is more than a batch of so many bytes has room for is written before. */
+    /** Divides what is kept apart into batches of at most {@code most} bytes. Writes all but the last, which it returns. */
     private Batch gather(long most) {
         Batch batch = new Batch(false);
         for (Table table : tables) {
@@ -401,6 +409,7 @@ abstract class StateStoreBase implements StateStore {
                 return;
             }
             try {
+                behind.await();
                 // If a task is closed without a commit, its last changes do not count. What is kept apart goes with its
                 // position and time; for what was applied the status stays.
                 WriteBatch batch = new WriteBatch();
@@ -417,18 +426,19 @@ abstract class StateStoreBase implements StateStore {
                 MemoryBudget.close(store);
                 store = null;
                 tables = List.of();
+                behind = new WriteBehind();
             }
         }
     }
 
     @Override
     public Position getPosition() {
-        return position;
+        return written(() -> position);
     }
 
     @Override
     public <R> QueryResult<R> query(Query<R> query, PositionBound bound, QueryConfig config) {
-        return StoreQueryUtils.handleBasicQueries(query, bound, config, this, position, context);
+        return StoreQueryUtils.handleBasicQueries(query, bound, config, this, getPosition(), context);
     }
 
     /** Changes the position by the record that is being processed, under the lock. */
@@ -514,25 +524,28 @@ abstract class StateStoreBase implements StateStore {
     private void restoreBatch(Collection<ConsumerRecord<byte[], byte[]>> records) {
         synchronized (lock) {
             restores();
-            Batch batch = call(() -> new Batch(false));
+            demandOpen();
             long most = Math.min(RESTORE_BYTES, MemoryBudget.share() / 2);
-            // Position and time follow what was written, also if a record is refused.
-            Position reached = position.copy();
+            Batch batch = new Batch(false);
+            Position reached = Position.emptyPosition();
+            // Position and time follow what is written, also if a record is refused.
             long time = streamTime;
             try {
                 for (ConsumerRecord<byte[], byte[]> record : records) {
                     if (!batch.hasRoom(Changes.bytes(record.key(), record.value()), most)) {
-                        time = writeRestored(batch, reached);
+                        time = writeRestored(batch, most, reached);
+                        batch = new Batch(false);
+                        reached = Position.emptyPosition();
                     }
                     ChangelogRecordDeserializationHelper.applyChecksAndUpdatePosition(record, isConsistent, reached);
                     restore(batch, record);
                 }
-                time = writeRestored(batch, reached);
+                time = writeRestored(batch, most, reached);
             } finally {
                 streamTime = time;
             }
             restored();
-            if (!isChanged) {
+            if (!isChanged && approximateNumUncommittedBytes() > 0) {
                 // What was dropped because of restored records is applied as they are.
                 write(gather(PIECE_BYTES));
                 applied(keepsApart);
@@ -540,17 +553,24 @@ abstract class StateStoreBase implements StateStore {
         }
     }
 
-    /** Writes restored records up to a position. Returns the time then. */
-    private long writeRestored(Batch batch, Position reached) {
-        write(batch);
-        batch.clear();
-        position.merge(reached);
-        committedTime = streamTime;
-        return streamTime;
+    /** Writes restored records, and then what they add to the position, after those before. Returns the time then. */
+    private long writeRestored(Batch batch, long most, Position reached) {
+        long time = streamTime;
+        translated(() -> {
+            behind.write(batch, most, () -> {
+                if (batch.changes.size() > 0) {
+                    store.write(batch.changes);
+                }
+                position.merge(reached);
+                committedTime = time;
+            });
+            return null;
+        });
+        return time;
     }
 
-    /** Calls the store. What fails, fails with the exceptions that Kafka Streams expects. */
-    final <R> R call(Supplier<R> call) {
+    /** Throws if the store is closed, and opens it if it was not used yet. */
+    private void demandOpen() {
         checkOpen();
         if (store == null) {
             synchronized (lock) {
@@ -560,6 +580,23 @@ abstract class StateStoreBase implements StateStore {
                 }
             }
         }
+    }
+
+    /** Calls the store. What fails, fails with the exceptions that Kafka Streams expects. */
+    final <R> R call(Supplier<R> call) {
+        demandOpen();
+        return written(call);
+    }
+
+    /** The same after what was restored is written, also if the store is not open. */
+    private <R> R written(Supplier<R> call) {
+        return translated(() -> {
+            behind.await();
+            return call.get();
+        });
+    }
+
+    private <R> R translated(Supplier<R> call) {
         try {
             return call.get();
         } catch (IllegalStateException e) {

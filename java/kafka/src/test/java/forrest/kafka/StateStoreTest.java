@@ -305,31 +305,35 @@ class StateStoreTest {
         private Dying() {}
 
         public static void main(String[] arguments) {
-            boolean restores = arguments[1].equals("restores");
+            int together = Integer.parseInt(arguments[1]);
             Properties settings = StreamsTestUtils.getStreamsConfig(Serdes.ByteArray(), Serdes.ByteArray());
             var context = new InternalMockProcessorContext<>(new File(arguments[0]), new StreamsConfig(settings));
             var store = ForrestStores.keyValueStore("store").get();
             store.init(context, store);
             // So much that the system has got a part of it.
             byte[] value = new byte[1 << 10];
+            List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
             for (int i = 0; i < 2000; i++) {
                 if (i == 1000) {
                     store.commit(Map.of(CHANGELOG, 999L));
                 }
                 byte[] key = bytes("key" + i).get();
-                if (restores) {
-                    context.restoreWithHeaders(
-                            "store", List.of(new ConsumerRecord<>("changelog", 3, i, key, value)));
-                } else {
+                if (together == 0) {
                     store.put(Bytes.wrap(key), value);
+                    continue;
+                }
+                records.add(new ConsumerRecord<>("changelog", 3, i, key, value));
+                if (records.size() == together) {
+                    context.restoreWithHeaders("store", records);
+                    records.clear();
                 }
             }
             Runtime.getRuntime().halt(7);
         }
     }
 
-    /** What a process left that died. */
-    private void dies(String how) throws Exception {
+    /** What a process left that died. It processed records, or restored so many together. */
+    private void dies(int together) throws Exception {
         String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
         Process process = new ProcessBuilder(
                         java,
@@ -337,7 +341,7 @@ class StateStoreTest {
                         System.getProperty("java.class.path"),
                         Dying.class.getName(),
                         directory.getPath(),
-                        how)
+                        Integer.toString(together))
                 .redirectOutput(ProcessBuilder.Redirect.DISCARD)
                 .redirectError(ProcessBuilder.Redirect.DISCARD)
                 .start();
@@ -346,7 +350,7 @@ class StateStoreTest {
 
     @Test
     void aProcessThatDiesLeavesAllRecordsUpToItsOffset() throws Exception {
-        dies("processes");
+        dies(0);
         assertThrows(TaskCorruptedException.class, () -> openExactlyOnce(directory));
         areThereUpToTheOffset(open());
     }
@@ -354,8 +358,12 @@ class StateStoreTest {
     /** The consumer of changelogs returns committed records alone, so what is ahead of the offset is restored again. */
     @Test
     void aProcessThatDiesWhileItRestoresKeepsTheStoreUnderExactlyOnce() throws Exception {
-        dies("restores");
-        areThereUpToTheOffset(plain(openExactlyOnce(directory)));
+        // One is written at once, and what is more by another thread.
+        for (int together : new int[] {1, 50}) {
+            delete(directory);
+            dies(together);
+            areThereUpToTheOffset(plain(openExactlyOnce(directory)));
+        }
     }
 
     private static void areThereUpToTheOffset(KeyValueStore<Bytes, byte[]> store) {
