@@ -11,10 +11,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import forrest.Store;
 import java.io.File;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
@@ -351,6 +353,96 @@ class TransactionalStoreTest {
                 assertArrayEquals(value, left.get(bytes("key" + i)));
             }
             left.close();
+        } finally {
+            store.close();
+            others.forEach(MemoryBudget::close);
+        }
+    }
+
+    /**
+     * A process that is killed between the pieces of a commit: what the store kept apart was more than it has memory for,
+     * since it has to share.
+     */
+    static final class DyingInACommit {
+        private static final int KEYS = 8;
+
+        private DyingInACommit() {}
+
+        public static void main(String[] arguments) {
+            Properties settings = settings(StreamsConfig.EXACTLY_ONCE_V2);
+            settings.put(MemoryBudget.SETTING, Integer.toString(20 << 20));
+            var context = new InternalMockProcessorContext<>(new File(arguments[0]), new StreamsConfig(settings));
+            ForrestKeyValueStore store = new ForrestKeyValueStore("store");
+            store.init(context, store);
+            store.put(bytes("oak"), bytes("1").get());
+            store.commit(Map.of(CHANGELOG, 17L));
+            store.put(bytes("oak"), bytes("2").get());
+            for (int i = 0; i < KEYS; i++) {
+                store.put(bytes("key" + i), new byte[1 << 20]);
+            }
+            leastMemory(new File(arguments[1]));
+            store.commit(offsets(() -> Runtime.getRuntime().halt(7)));
+        }
+
+        /** Offsets of a commit that something happens to, after all of its pieces but the last. */
+        private static Map<TopicPartition, Long> offsets(Runnable happens) {
+            return new HashMap<>(Map.of(CHANGELOG, 18L)) {
+                @Override
+                public boolean isEmpty() {
+                    happens.run();
+                    return super.isEmpty();
+                }
+            };
+        }
+    }
+
+    @Test
+    void aKillBetweenThePiecesOfACommitLeavesNoneOfItUnderExactlyOnce(@TempDir File elsewhere) throws Exception {
+        Process process = new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        DyingInACommit.class.getName(),
+                        directory.getPath(),
+                        elsewhere.getPath())
+                .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                .redirectError(ProcessBuilder.Redirect.DISCARD)
+                .start();
+        assertEquals(7, process.waitFor());
+        assertThrows(TaskCorruptedException.class, this::keyValue);
+        // Without a guarantee Kafka Streams goes on from the offset, which is the one before.
+        ForrestKeyValueStore left = new ForrestKeyValueStore("store");
+        left.init(
+                new InternalMockProcessorContext<>(
+                        directory, new StreamsConfig(settings(StreamsConfig.AT_LEAST_ONCE))),
+                left);
+        assertEquals(17, left.committedOffset(CHANGELOG));
+        assertEquals("1", text(left.get(bytes("oak"))));
+        int found = 0;
+        for (int i = 0; i < DyingInACommit.KEYS; i++) {
+            found += left.get(bytes("key" + i)) == null ? 0 : 1;
+        }
+        assertEquals(DyingInACommit.KEYS, found);
+        left.close();
+    }
+
+    /** What it wrote is not what was committed, and closing the store does not make it so. */
+    @Test
+    void aCommitThatFailsBetweenItsPiecesHasTheStoreRefused(@TempDir File elsewhere) {
+        ForrestKeyValueStore store = keyValue();
+        store.put(bytes("oak"), bytes("1").get());
+        store.commit(Map.of(CHANGELOG, 17L));
+        for (int i = 0; i < DyingInACommit.KEYS; i++) {
+            store.put(bytes("key" + i), new byte[1 << 20]);
+        }
+        store.put(bytes("oak"), bytes("2").get());
+        List<Store> others = leastMemory(elsewhere);
+        try {
+            assertThrows(UnsupportedOperationException.class, () -> store.commit(DyingInACommit.offsets(() -> {
+                throw new UnsupportedOperationException();
+            })));
+            store.close();
+            assertThrows(TaskCorruptedException.class, this::keyValue);
         } finally {
             store.close();
             others.forEach(MemoryBudget::close);
