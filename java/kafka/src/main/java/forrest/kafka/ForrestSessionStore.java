@@ -22,6 +22,8 @@ public class ForrestSessionStore extends SegmentedStore implements SessionStore<
     /** Bytes of a key after the record's key: end, start. */
     private static final int SUFFIX = SegmentKeys.NUMBERS_OF_SESSION;
 
+    private final ReadOnly all = new ReadOnly(READ_UNCOMMITTED);
+
     ForrestSessionStore(String name, long retention, long interval) {
         this(name, "session store 2", retention, interval);
     }
@@ -74,98 +76,56 @@ public class ForrestSessionStore extends SegmentedStore implements SessionStore<
     }
 
     @Override
-    public byte[] fetchSession(Bytes key, long start, long end) {
-        return fetchSession(key, start, end, READ_UNCOMMITTED);
-    }
-
-    private byte[] fetchSession(Bytes key, long start, long end, IsolationLevel level) {
-        byte[] bytes = of(key);
-        if (end < liveFrom(level)) {
-            return null;
-        }
-        return call(() -> data(level).get(SegmentKeys.session(segment(end), bytes, end, start)));
+    public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(long earliestEnd, long latestEnd) {
+        return all.read(null, null, earliestEnd, latestEnd, Long.MAX_VALUE, true);
     }
 
     @Override
-    public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(long earliestEnd, long latestEnd) {
-        return read(null, null, earliestEnd, latestEnd, Long.MAX_VALUE, true, READ_UNCOMMITTED);
+    public byte[] fetchSession(Bytes key, long start, long end) {
+        return all.fetchSession(key, start, end);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(Bytes key, long earliestEnd, long latestStart) {
-        return ofKey(key, earliestEnd, latestStart, true, READ_UNCOMMITTED);
+        return all.findSessions(key, earliestEnd, latestStart);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFindSessions(
             Bytes key, long earliestEnd, long latestStart) {
-        return ofKey(key, earliestEnd, latestStart, false, READ_UNCOMMITTED);
+        return all.backwardFindSessions(key, earliestEnd, latestStart);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(
             Bytes from, Bytes to, long earliestEnd, long latestStart) {
-        return between(from, to, earliestEnd, latestStart, true, READ_UNCOMMITTED);
+        return all.findSessions(from, to, earliestEnd, latestStart);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFindSessions(
             Bytes from, Bytes to, long earliestEnd, long latestStart) {
-        return between(from, to, earliestEnd, latestStart, false, READ_UNCOMMITTED);
+        return all.backwardFindSessions(from, to, earliestEnd, latestStart);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> fetch(Bytes key) {
-        return ofKey(key, 0, Long.MAX_VALUE, true, READ_UNCOMMITTED);
+        return all.fetch(key);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFetch(Bytes key) {
-        return ofKey(key, 0, Long.MAX_VALUE, false, READ_UNCOMMITTED);
+        return all.backwardFetch(key);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> fetch(Bytes from, Bytes to) {
-        return between(from, to, 0, Long.MAX_VALUE, true, READ_UNCOMMITTED);
+        return all.fetch(from, to);
     }
 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFetch(Bytes from, Bytes to) {
-        return between(from, to, 0, Long.MAX_VALUE, false, READ_UNCOMMITTED);
-    }
-
-    private KeyValueIterator<Windowed<Bytes>, byte[]> ofKey(
-            Bytes key, long earliestEnd, long latestStart, boolean isForward, IsolationLevel level) {
-        Objects.requireNonNull(key, "key cannot be null");
-        return read(key, key, earliestEnd, Long.MAX_VALUE, latestStart, isForward, level);
-    }
-
-    private KeyValueIterator<Windowed<Bytes>, byte[]> between(
-            Bytes from, Bytes to, long earliestEnd, long latestStart, boolean isForward, IsolationLevel level) {
-        if (KeyRanges.isEmpty(from, to)) {
-            return KeyRanges.none();
-        }
-        return read(from, to, earliestEnd, Long.MAX_VALUE, latestStart, isForward, level);
-    }
-
-    private KeyValueIterator<Windowed<Bytes>, byte[]> read(
-            Bytes from,
-            Bytes to,
-            long earliestEnd,
-            long latestEnd,
-            long latestStart,
-            boolean isForward,
-            IsolationLevel level) {
-        return new SegmentIterator<>(
-                this,
-                new Request<>(
-                        level,
-                        earliestEnd,
-                        latestEnd,
-                        isForward,
-                        new SegmentRange(from, to, SUFFIX),
-                        at -> SegmentKeys.sessionStart(at) <= latestStart,
-                        ForrestSessionStore::windowed));
+        return all.backwardFetch(from, to);
     }
 
     /**
@@ -185,51 +145,82 @@ public class ForrestSessionStore extends SegmentedStore implements SessionStore<
 
         @Override
         public byte[] fetchSession(Bytes key, long start, long end) {
-            return ForrestSessionStore.this.fetchSession(key, start, end, level);
+            byte[] bytes = of(key);
+            if (end < liveFrom(level)) {
+                return null;
+            }
+            return call(() -> data(level).get(SegmentKeys.session(segment(end), bytes, end, start)));
         }
 
         @Override
-        public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(
-                Bytes key, long earliestEnd, long latestStart) {
-            return ofKey(key, earliestEnd, latestStart, true, level);
+        public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(Bytes key, long earliestEnd, long latestStart) {
+            return ofKey(key, earliestEnd, latestStart, true);
         }
 
         @Override
         public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFindSessions(
                 Bytes key, long earliestEnd, long latestStart) {
-            return ofKey(key, earliestEnd, latestStart, false, level);
+            return ofKey(key, earliestEnd, latestStart, false);
         }
 
         @Override
         public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(
                 Bytes from, Bytes to, long earliestEnd, long latestStart) {
-            return between(from, to, earliestEnd, latestStart, true, level);
+            return between(from, to, earliestEnd, latestStart, true);
         }
 
         @Override
         public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFindSessions(
                 Bytes from, Bytes to, long earliestEnd, long latestStart) {
-            return between(from, to, earliestEnd, latestStart, false, level);
+            return between(from, to, earliestEnd, latestStart, false);
         }
 
         @Override
         public KeyValueIterator<Windowed<Bytes>, byte[]> fetch(Bytes key) {
-            return ofKey(key, 0, Long.MAX_VALUE, true, level);
+            return ofKey(key, 0, Long.MAX_VALUE, true);
         }
 
         @Override
         public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFetch(Bytes key) {
-            return ofKey(key, 0, Long.MAX_VALUE, false, level);
+            return ofKey(key, 0, Long.MAX_VALUE, false);
         }
 
         @Override
         public KeyValueIterator<Windowed<Bytes>, byte[]> fetch(Bytes from, Bytes to) {
-            return between(from, to, 0, Long.MAX_VALUE, true, level);
+            return between(from, to, 0, Long.MAX_VALUE, true);
         }
 
         @Override
         public KeyValueIterator<Windowed<Bytes>, byte[]> backwardFetch(Bytes from, Bytes to) {
-            return between(from, to, 0, Long.MAX_VALUE, false, level);
+            return between(from, to, 0, Long.MAX_VALUE, false);
+        }
+
+        private KeyValueIterator<Windowed<Bytes>, byte[]> ofKey(
+                Bytes key, long earliestEnd, long latestStart, boolean isForward) {
+            Objects.requireNonNull(key, "key cannot be null");
+            return read(key, key, earliestEnd, Long.MAX_VALUE, latestStart, isForward);
+        }
+
+        private KeyValueIterator<Windowed<Bytes>, byte[]> between(
+                Bytes from, Bytes to, long earliestEnd, long latestStart, boolean isForward) {
+            if (KeyRanges.isEmpty(from, to)) {
+                return KeyRanges.none();
+            }
+            return read(from, to, earliestEnd, Long.MAX_VALUE, latestStart, isForward);
+        }
+
+        private KeyValueIterator<Windowed<Bytes>, byte[]> read(
+                Bytes from, Bytes to, long earliestEnd, long latestEnd, long latestStart, boolean isForward) {
+            return new SegmentIterator<>(
+                    ForrestSessionStore.this,
+                    new Request<>(
+                            level,
+                            earliestEnd,
+                            latestEnd,
+                            isForward,
+                            new SegmentRange(from, to, SUFFIX),
+                            at -> SegmentKeys.sessionStart(at) <= latestStart,
+                            ForrestSessionStore::windowed));
         }
     }
 

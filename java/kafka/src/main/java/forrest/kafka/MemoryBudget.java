@@ -162,7 +162,7 @@ final class MemoryBudget {
     }
 
     private static void divide() {
-        // Before the stores are told, so that none writes what it has no room for any more.
+        // Before the stores shrink, so that none makes a batch that is larger than its new memory.
         share = share(STORES.size() + busy);
         for (Store store : STORES) {
             try {
