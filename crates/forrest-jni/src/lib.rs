@@ -13,14 +13,15 @@ mod table;
 
 use failure::{Failure, Throw};
 use forrest::{
-    Approximate, Compression, DEFAULT_KEYSPACE, Db, Durability, Keyspace, OptionChanges, Range, Snapshot,
-    Swap, Value, View, WriteOptions,
+    Approximate, Compression, DEFAULT_KEYSPACE, Db, Durability, Keyspace, OptionChanges, Snapshot, Swap,
+    Value, View, WriteOptions,
 };
 use forrest_base::lock;
 use jni::objects::{JByteArray, JClass, JLongArray, JString};
 use jni::refs::Reference;
 use jni::sys::{jboolean, jint, jlong};
 use jni::{Env, EnvUnowned};
+use pages::Page;
 use std::ops::{Bound, Deref};
 use std::sync::Mutex;
 use table::Table;
@@ -36,11 +37,17 @@ enum Reader {
     Snapshot(View),
 }
 
-/// An iteration, and the view that closes it.
+/// The bounds of a range.
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// An iteration. Between two pages it holds nothing of the store: the next one begins after the last key.
 struct Iteration {
-    range: Mutex<Range>,
+    view: View,
+    /// The bounds of what follows.
+    rest: Mutex<Bounds>,
     is_backward: bool,
-    view: jlong,
+    /// The handle of the view, which closes it.
+    parent: jlong,
 }
 
 impl Deref for Reader {
@@ -119,7 +126,7 @@ fn size(bytes: jlong) -> Result<usize, Failure> {
 }
 
 /// The bounds of a range: from, included; to, included if `is_closed`. Null is no bound.
-fn bounds(from: Option<Vec<u8>>, to: Option<Vec<u8>>, is_closed: bool) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+fn bounds(from: Option<Vec<u8>>, to: Option<Vec<u8>>, is_closed: bool) -> Bounds {
     let from = from.map_or(Bound::Unbounded, Bound::Included);
     let to = match to {
         None => Bound::Unbounded,
@@ -130,14 +137,22 @@ fn bounds(from: Option<Vec<u8>>, to: Option<Vec<u8>>, is_closed: bool) -> (Bound
 }
 
 impl Iteration {
-    /// The next page, and whether more follows.
-    fn page(&self, bytes: usize) -> Result<(Vec<u8>, bool), Failure> {
-        let mut range = lock(&self.range);
+    /// The next page.
+    fn page(&self, bytes: usize) -> Result<Page, Failure> {
+        let mut rest = lock(&self.rest);
+        let mut page = Page::new(bytes);
+        let bounds = (rest.0.as_ref(), rest.1.as_ref());
+        let see = |key: &[u8], value: &[u8]| page.push(key, value);
         if self.is_backward {
-            pages::page(&mut range.by_ref().rev(), bytes)
+            self.view.scan_back(bounds, see)?;
         } else {
-            pages::page(&mut *range, bytes)
+            self.view.scan(bounds, see)?;
         }
+        if page.is_full() {
+            let end = if self.is_backward { &mut rest.1 } else { &mut rest.0 };
+            *end = Bound::Excluded(page.last_key().to_vec());
+        }
+        Ok(page)
     }
 }
 
@@ -437,21 +452,20 @@ pub extern "system" fn Java_forrest_Native_range<'local>(
 ) -> JByteArray<'local> {
     run(&mut env, |env| {
         let range = bounds(optional(env, &from)?, optional(env, &to)?, flags & 2 != 0);
-        let held = VIEWS.held(view)?;
-        let mut page = Vec::new();
+        let mut page = None;
         let make = |reader: &Reader| {
-            let range = Mutex::new(reader.range(range));
-            let iteration = Iteration { range, is_backward: flags & 1 != 0, view };
+            let is_backward = flags & 1 != 0;
+            let iteration =
+                Iteration { view: View::clone(reader), rest: Mutex::new(range), is_backward, parent: view };
             let is_first = flags & 4 != 0;
-            let (first, goes_on) = iteration.page(if is_first { 1 } else { size(page_bytes.into())? })?;
-            page = first;
+            let first = iteration.page(if is_first { 1 } else { size(page_bytes.into())? })?;
             // A range that ends here needs no handle.
-            let handle = if goes_on && !is_first { RANGES.insert(iteration) } else { 0 };
-            page[..8].copy_from_slice(&handle.to_be_bytes());
+            let handle = if first.is_full() && !is_first { RANGES.insert(iteration) } else { 0 };
+            page = Some(first.finish(handle));
             Ok(handle)
         };
-        held.child(make, close_range)?;
-        returned(env, Some(page))
+        VIEWS.held(view)?.child(make, close_range)?;
+        returned(env, page)
     })
 }
 
@@ -465,13 +479,12 @@ pub extern "system" fn Java_forrest_Native_page<'local>(
 ) -> JByteArray<'local> {
     run(&mut env, |env| {
         let page_bytes = size(page_bytes.into())?;
-        let (mut page, goes_on) = RANGES.with(range, |iteration| iteration.page(page_bytes))?;
-        if goes_on {
-            page[..8].copy_from_slice(&range.to_be_bytes());
-        } else {
+        let page = RANGES.with(range, |iteration| iteration.page(page_bytes))?;
+        let rest = if page.is_full() { range } else { 0 };
+        if rest == 0 {
             ended(range);
         }
-        returned(env, Some(page))
+        returned(env, Some(page.finish(rest)))
     })
 }
 
@@ -490,11 +503,11 @@ pub extern "system" fn Java_forrest_Native_closeRange<'local>(
 
 /// Closes a range, and lets its view forget it.
 fn ended(range: jlong) {
-    let Ok(view) = RANGES.with(range, |iteration| Ok(iteration.view)) else { return };
+    let Ok(parent) = RANGES.with(range, |iteration| Ok(iteration.parent)) else { return };
     if RANGES.close(range)
-        && let Ok(view) = VIEWS.held(view)
+        && let Ok(parent) = VIEWS.held(parent)
     {
-        view.forget(range);
+        parent.forget(range);
     }
 }
 

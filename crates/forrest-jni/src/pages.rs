@@ -16,7 +16,8 @@
 //! ```
 
 use crate::failure::Failure;
-use forrest::{Entry, Keyspace, WriteBatch};
+use forrest::{Keyspace, WriteBatch};
+use std::ops::{ControlFlow, Range};
 
 /// The bytes of a change or pair before its key.
 const HEAD: usize = 10;
@@ -50,25 +51,49 @@ pub(crate) fn batch(bytes: &[u8], keyspaces: &[Keyspace]) -> Result<WriteBatch, 
     Ok(batch)
 }
 
-/// A page: pairs of a range until they have `bytes` bytes, or the range ends. Returns whether it goes on.
-pub(crate) fn page(
-    range: &mut impl Iterator<Item = forrest::Result<Entry>>,
-    bytes: usize,
-) -> Result<(Vec<u8>, bool), Failure> {
-    let mut page = Vec::with_capacity(bytes.min(PAGE_AT_ONCE));
-    page.extend_from_slice(&[0; 8]);
-    for _ in 0..PAIRS_MAX {
-        let Some(entry) = range.next() else { return Ok((page, false)) };
-        let entry = entry?;
-        let (key, value) = (entry.key(), entry.value_bytes()?);
-        page.reserve(8 + key.len() + value.len());
-        page.extend_from_slice(&(key.len() as u32).to_be_bytes());
-        page.extend_from_slice(&(value.len() as u32).to_be_bytes());
-        page.extend_from_slice(key);
-        page.extend_from_slice(value);
-        if page.len() >= bytes {
-            break;
-        }
+/// A page that is being filled with the pairs of a range.
+pub(crate) struct Page {
+    bytes: Vec<u8>,
+    bytes_max: usize,
+    pairs: usize,
+    /// The place of the last key.
+    last: Range<usize>,
+}
+
+impl Page {
+    /// A page that is full when it has this many bytes. It takes at least one pair.
+    pub(crate) fn new(bytes_max: usize) -> Page {
+        let mut bytes = Vec::with_capacity(bytes_max.min(PAGE_AT_ONCE));
+        bytes.extend_from_slice(&[0; 8]);
+        Page { bytes, bytes_max, pairs: 0, last: 0..0 }
     }
-    Ok((page, true))
+
+    /// Adds a pair. Breaks when the page is full.
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        let bytes = &mut self.bytes;
+        bytes.reserve(8 + key.len() + value.len());
+        bytes.extend_from_slice(&(key.len() as u32).to_be_bytes());
+        bytes.extend_from_slice(&(value.len() as u32).to_be_bytes());
+        self.last = bytes.len()..bytes.len() + key.len();
+        bytes.extend_from_slice(key);
+        bytes.extend_from_slice(value);
+        self.pairs += 1;
+        if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Whether the range may go on after the page.
+    pub(crate) fn is_full(&self) -> bool {
+        self.pairs > 0 && (self.bytes.len() >= self.bytes_max || self.pairs == PAIRS_MAX)
+    }
+
+    /// The key that was added last. REQUIRES: there is one.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        &self.bytes[self.last.clone()]
+    }
+
+    /// The bytes for Java, with the handle of what follows.
+    pub(crate) fn finish(mut self, rest: i64) -> Vec<u8> {
+        self.bytes[..8].copy_from_slice(&rest.to_be_bytes());
+        self.bytes
+    }
 }

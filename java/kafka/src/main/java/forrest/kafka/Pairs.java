@@ -1,7 +1,6 @@
 package forrest.kafka;
 
 import forrest.Entry;
-import java.util.NoSuchElementException;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.state.KeyValueIterator;
@@ -23,19 +22,13 @@ final class Pairs implements KeyValueIterator<Bytes, byte[]> {
 
     @Override
     public KeyValue<Bytes, byte[]> next() {
-        if (!hasNext()) {
-            throw new NoSuchElementException();
-        }
-        Entry entry = range.next();
+        Entry entry = store.call(range::next);
         return KeyValue.pair(Bytes.wrap(entry.key()), entry.value());
     }
 
     @Override
     public Bytes peekNextKey() {
-        if (!hasNext()) {
-            throw new NoSuchElementException();
-        }
-        return Bytes.wrap(range.peekKey());
+        return Bytes.wrap(store.call(range::peekKey));
     }
 
     @Override
