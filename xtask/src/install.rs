@@ -183,7 +183,7 @@ pub(crate) fn put(workspace: &Workspace, prefix: &Path, profile: &str, extent: E
 
 /// The profile of the libraries where the commands have this one.
 fn of_libraries(profile: &str) -> &str {
-    if profile == "release" { "dist" } else { profile }
+    if profile == "release" { "libraries" } else { profile }
 }
 
 /// The headers of a directory, and of those in it.
