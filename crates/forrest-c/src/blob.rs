@@ -2,7 +2,7 @@
 
 use crate::argument::{self, Place, key};
 use crate::code::{FORREST_NOT_FOUND, FORREST_OK};
-use crate::db::Db;
+use crate::db::{Db, open_under_key};
 use crate::failure::{Failure, guard};
 use crate::handle::Table;
 use forrest_rust::{Blobs, DEFAULT_PIECE_BYTES, Error, ErrorKind};
@@ -139,20 +139,13 @@ pub unsafe extern "C" fn forrest_blob_open(
     blob: *mut *mut Blob,
     blob_bytes: *mut u64,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: `blob` and `blob_bytes` are null or writable, and `key` is null or has `key_bytes` readable bytes, as
-        // the Safety section demands.
-        let (mut blob, mut blob_bytes, key) = unsafe {
-            let blob = Place::of("blob", blob, ptr::null_mut())?;
-            (blob, Place::perhaps(blob_bytes, 0), self::key(key, key_bytes)?)
-        };
-        let Some(found) = Db::of(db)?.blob(key)? else { return Ok(FORREST_NOT_FOUND) };
-        if let Some(blob_bytes) = &mut blob_bytes {
-            blob_bytes.put(found.len());
-        }
-        blob.put(BLOBS.insert([Blob(Box::new(found))])?);
-        Ok(FORREST_OK)
-    })
+    let find = |db: &Db, key: &[u8]| {
+        let with_length = |found: forrest_rust::Blob| (found.len(), Blob(Box::new(found)));
+        Ok(db.blob(key)?.map(with_length))
+    };
+    // SAFETY: the arguments meet the requirements of `open_under_key`, which are those of this function's Safety
+    // section.
+    guard(|| unsafe { open_under_key(&BLOBS, db, key, key_bytes, blob, blob_bytes, find) })
 }
 
 /// Reads from an offset on until `buffer` is full or the blob ends, and writes the number of bytes to `*read`.

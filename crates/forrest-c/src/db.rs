@@ -1,13 +1,13 @@
 //! Handles to stores: opening, keyspaces, snapshots, closing.
 
-use crate::argument::{Place, text};
+use crate::argument::{Place, key, text};
 use crate::code::{FORREST_NOT_FOUND, FORREST_OK};
 use crate::failure::{Failure, guard};
 use crate::handle::{LANES, Shared, Table};
 use crate::options::{self, Options};
 use crate::value::hand_over_list;
 use forrest_rust::{ErrorKind, Keyspace, Snapshot, View};
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::Arc;
 
@@ -73,6 +73,35 @@ impl Db {
     fn hold(self) -> Result<*mut Db, Failure> {
         STORES.insert(std::array::from_fn(|_| self.clone()))
     }
+}
+
+/// Opens what is stored under a key, to be read in pieces: writes a handle to `*place`, and the number of its bytes,
+/// which `find` returns too, to `*length`, unless that is null.
+///
+/// # Safety
+/// - `key` is null or has `key_bytes` readable bytes.
+/// - `place` is null or writable, and `length` is null or writable.
+pub(crate) unsafe fn open_under_key<T: Send + Sync>(
+    table: &'static Table<T, 1>,
+    db: *const Db,
+    key: *const c_void,
+    key_bytes: usize,
+    place: *mut *mut T,
+    length: *mut u64,
+    find: impl FnOnce(&Db, &[u8]) -> Result<Option<(u64, T)>, Failure>,
+) -> Result<i32, Failure> {
+    // SAFETY: `place` and `length` are null or writable, and `key` is null or has `key_bytes` readable bytes, as the
+    // Safety section demands.
+    let (mut place, length, key) = unsafe {
+        let place = Place::of(table.what(), place, ptr::null_mut())?;
+        (place, Place::perhaps(length, 0), self::key(key, key_bytes)?)
+    };
+    let Some((bytes, found)) = find(&*Db::of(db)?, key)? else { return Ok(FORREST_NOT_FOUND) };
+    place.put(table.insert([found])?);
+    if let Some(mut length) = length {
+        length.put(bytes);
+    }
+    Ok(FORREST_OK)
 }
 
 /// Opens a store. The URL, in UTF-8, selects the home:

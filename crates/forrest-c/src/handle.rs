@@ -93,6 +93,11 @@ impl<T: Send + Sync, const N: usize> Table<T, N> {
         }
     }
 
+    /// What messages call its objects.
+    pub(crate) fn what(&self) -> &'static str {
+        self.what
+    }
+
     /// Stores an object, passed once for each lane, and makes a handle to it.
     pub(crate) fn insert(&'static self, objects: [T; N]) -> Result<*mut T, Failure> {
         if !self.known.load(Ordering::Acquire) {

@@ -1,14 +1,13 @@
 //! Values that are read in pieces, so that one of gigabytes needs the memory of a piece only.
 
-use crate::argument::{self, Place, key};
-use crate::code::{FORREST_NOT_FOUND, FORREST_OK};
-use crate::db::Db;
+use crate::argument::{self, Place};
+use crate::code::FORREST_OK;
+use crate::db::{Db, open_under_key};
 use crate::failure::guard;
 use crate::handle::Table;
 use forrest_rust::Error;
 use std::ffi::c_void;
 use std::io::Read;
-use std::ptr;
 
 /// A value that is read in pieces, as it was when it was opened. That of a large value on disk keeps the store open,
 /// and the space that the value takes, also if the key has got another one.
@@ -39,21 +38,16 @@ pub unsafe extern "C" fn forrest_value_reader_open(
     reader: *mut *mut ValueReader,
     value_bytes: *mut u64,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: `reader` and `value_bytes` are null or writable, and `key` is null or has `key_bytes` readable bytes,
-        // as the Safety section demands.
-        let (mut reader, mut value_bytes, key) = unsafe {
-            let reader = Place::of("value reader", reader, ptr::null_mut())?;
-            (reader, Place::perhaps(value_bytes, 0), self::key(key, key_bytes)?)
+    let find = |db: &Db, key: &[u8]| {
+        let with_length = |value: forrest_rust::ValueReader| {
+            let left_bytes = value.value_bytes();
+            (left_bytes, ValueReader { value, left_bytes })
         };
-        let Some(found) = Db::of(db)?.view().reader(key)? else { return Ok(FORREST_NOT_FOUND) };
-        let bytes = found.value_bytes();
-        if let Some(value_bytes) = &mut value_bytes {
-            value_bytes.put(bytes);
-        }
-        reader.put(READERS.insert([ValueReader { value: found, left_bytes: bytes }])?);
-        Ok(FORREST_OK)
-    })
+        Ok(db.view().reader(key)?.map(with_length))
+    };
+    // SAFETY: the arguments meet the requirements of `open_under_key`, which are those of this function's Safety
+    // section.
+    guard(|| unsafe { open_under_key(&READERS, db, key, key_bytes, reader, value_bytes, find) })
 }
 
 /// Reads on until `buffer` is full or the value ends, and writes the number of bytes to `*read`: less than `count` at
