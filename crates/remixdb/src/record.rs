@@ -519,6 +519,22 @@ pub(crate) fn next(
 /// window is in memory.
 pub(crate) struct Pieces<'d>(Window<'d>);
 
+/// A record that is gone through from its front to its end, where it is known whether it is intact.
+pub(crate) struct Passing {
+    /// Where its bytes are that were not passed yet.
+    pub(crate) left: Range<u64>,
+    /// The checksum that it has, and that of what was passed.
+    sum: u64,
+    found: Box<Xxh3>,
+}
+
+impl Passing {
+    /// Whether all of it was passed, and was what had been written.
+    pub(crate) fn is_intact(&self) -> bool {
+        self.left.is_empty() && self.found.digest() == self.sum
+    }
+}
+
 impl<'d> Pieces<'d> {
     /// # Errors
     /// `Io`.
@@ -526,16 +542,11 @@ impl<'d> Pieces<'d> {
         Window::new(disk, file, name).map(Pieces)
     }
 
-    /// Checks the record at an offset: where its body is, without the statement, or `None` if it is not intact.
-    /// `go_on` is called now and then, and its error is returned.
+    /// The record at an offset, of which the statement was passed. `None` if it is surely not intact.
     ///
     /// # Errors
-    /// `Io`; `Corrupt` for an intact record without a statement.
-    pub(crate) fn check(
-        &mut self,
-        offset: u64,
-        go_on: impl Fn() -> Result<()>,
-    ) -> Result<Option<Range<u64>>> {
+    /// `Io`; `Corrupt` if the file has become shorter.
+    pub(crate) fn begin(&mut self, offset: u64) -> Result<Option<Passing>> {
         let Pieces(window) = self;
         let name = window.name;
         let Some(head) = window.at(offset, HEAD as u64)? else { return Ok(None) };
@@ -543,21 +554,15 @@ impl<'d> Pieces<'d> {
         if length_check(name, offset, &head[8..13]) != head[13..16] {
             return Ok(None);
         }
-        let (mut at, body, end) = (offset + 8, offset + HEAD as u64, offset + HEAD as u64 + length);
         let mut found = Box::new(Xxh3::with_seed(seed(name, offset)));
-        while at < end {
-            go_on()?;
-            let count = (end - at).min(WINDOW as u64);
-            let Some(piece) = window.at(at, count)? else { return Ok(None) };
-            found.update(piece);
-            at += count;
-        }
-        if found.digest() != sum {
-            return Ok(None);
-        }
-        let Some(stated) = window.at(body, length.min(STATEMENT_MOST))? else { return Ok(None) };
-        let rest = statement(name, offset, stated)?.1.len();
-        Ok(Some(body + (stated.len() - rest) as u64..end))
+        found.update(&head[8..]);
+        let body = offset + HEAD as u64;
+        let mut record = Passing { left: body..body + length, sum, found };
+        let stated = self.front(&record.left, STATEMENT_MOST)?;
+        let Ok((_, rest)) = statement(name, offset, stated) else { return Ok(None) };
+        let bytes = (stated.len() - rest.len()) as u64;
+        self.pass(&mut record, bytes, || Ok(()))?;
+        Ok(Some(record))
     }
 
     /// What is at the beginning of some bytes of the file: at least this many of them, or all.
@@ -572,6 +577,27 @@ impl<'d> Pieces<'d> {
         }
         let front = &window.bytes[(bytes.start - window.start) as usize..];
         Ok(&front[..front.len().min(usize::try_from(left).unwrap_or(usize::MAX))])
+    }
+
+    /// Passes some of the bytes that are left of a record. Those that [`front`](Pieces::front) has shown are not read
+    /// again for the checksum: a device may return others. `go_on` is called now and then, and its error is returned.
+    ///
+    /// # Errors
+    /// As [`front`](Pieces::front).
+    pub(crate) fn pass(
+        &mut self,
+        record: &mut Passing,
+        bytes: u64,
+        go_on: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        let end = record.left.start + bytes;
+        while record.left.start < end {
+            go_on()?;
+            let piece = self.front(&(record.left.start..end), 1)?;
+            record.found.update(piece);
+            record.left.start += piece.len() as u64;
+        }
+        Ok(())
     }
 }
 
@@ -650,22 +676,27 @@ mod tests {
         let mut pieces = Pieces::new(&disk, &opened, name).expect("it has a length");
         let mut end = HEADER as u64;
         for len in [10, LONG as u64] {
-            let mut body = pieces.check(end, || Ok(())).expect("it is read").expect("it is intact");
-            assert_eq!(body.end - body.start, len);
-            end = body.end;
+            let mut record = pieces.begin(end).expect("it is read").expect("it may be intact");
+            assert_eq!(record.left.end - record.left.start, len);
+            end = record.left.end;
             let mut at = 0;
-            while !body.is_empty() {
-                let front = pieces.front(&body, 9).expect("it is read");
+            while !record.left.is_empty() {
+                assert!(!record.is_intact(), "it is not known yet");
+                let front = pieces.front(&record.left, 9).expect("it is read");
                 assert!(front.len() as u64 >= 9.min(len - at));
                 assert!(front.iter().zip(at..).all(|(&byte, at)| byte == at as u8));
-                (at, body.start) = (at + front.len() as u64, body.start + front.len() as u64);
+                let bytes = front.len() as u64;
+                at += bytes;
+                pieces.pass(&mut record, bytes, || Ok(())).expect("it is read");
             }
             assert_eq!(at, len);
+            assert!(record.is_intact());
         }
         assert_eq!(end, file.len() as u64);
         assert!(pieces.0.bytes.capacity() <= 2 * WINDOW, "{} bytes of memory", pieces.0.bytes.capacity());
         let long = file.len() as u64 - (HEAD + 1 + LONG) as u64;
-        let given_up = pieces.check(long, || Err(Error::new(ErrorKind::Busy, "closing")));
+        let mut record = pieces.begin(long).expect("it is read").expect("it may be intact");
+        let given_up = pieces.pass(&mut record, 1, || Err(Error::new(ErrorKind::Busy, "closing")));
         assert_eq!(given_up.expect_err("it asks").kind(), ErrorKind::Busy);
         for byte in [long as usize + 3, long as usize + 9, file.len() / 2, file.len() - 1] {
             let mut damaged = file.clone();
@@ -673,7 +704,11 @@ mod tests {
             let disk = Sealed::plain(Simulated::from_files([(name, damaged)]));
             let opened = disk::open(&disk, name).expect("it is there");
             let mut pieces = Pieces::new(&disk, &opened, name).expect("it has a length");
-            assert_eq!(pieces.check(long, || Ok(())).expect("it is read"), None, "{byte}");
+            let is_intact = pieces.begin(long).expect("it is read").is_some_and(|mut record| {
+                pieces.pass(&mut record, LONG as u64, || Ok(())).expect("it is read");
+                record.is_intact()
+            });
+            assert!(!is_intact, "{byte}");
         }
     }
 }

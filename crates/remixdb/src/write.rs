@@ -701,20 +701,19 @@ impl Core {
         Ok(Moved { value_bytes, log_bytes, last })
     }
 
-    /// The newest that a version has of a key, if that is a value at a place in a log.
+    /// The newest that a version has of a key, if that is a value at a place in a log, and when it expires.
     pub(crate) fn pointer_at(
         &self,
         version: &Version,
         space: u32,
         key: &[u8],
         place: Place,
-    ) -> Result<Option<Pointer>> {
+    ) -> Result<Option<(Pointer, Option<u64>)>> {
         if self.has_in_memtables(version, space, key) {
             return Ok(None);
         }
         let Some(partition) = version.partition(space, key) else { return Ok(None) };
-        let pointer = partition.pointer(key)?.map(|(pointer, _)| pointer);
-        Ok(pointer.filter(|pointer| pointer.place == place))
+        Ok(partition.pointer(key)?.filter(|(pointer, _)| pointer.place == place))
     }
 
     /// Whether a memtable has a key, or deletes it.

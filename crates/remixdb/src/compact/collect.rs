@@ -23,8 +23,9 @@
 //! A full store moves values only while what is in memory, and one more memtable, find room. A log whose values find no
 //! room is left, and the next one is tried: there may be nothing to move in it.
 //!
-//! Of a record no more than a window is in memory, however long it is, and of its values those that are moved. A pass
-//! is given up when the store is closed.
+//! Of a record no more than a window is in memory, however long it is, and of its values those that are moved. So it is
+//! known only at its end whether it is intact. A value is moved before that, if a table says that it counts and has its
+//! checksum; the log is given up only if all that was not moved was intact too. A pass ends when the store is closed.
 //!
 //! A log with damage cannot be gone through. It stays, and the next one is tried. A compaction tries it again.
 
@@ -181,47 +182,63 @@ impl Core {
         let mut pieces = Pieces::new(self.disk(), log.file()?, name)?;
         let (mut moves, mut bytes) = (Vec::new(), 0);
         let mut offset = pass.offset;
+        let damaged = |at| disk::damaged(name, at, "a record is damaged, or has an unknown change");
         while offset < log.bytes && offset - pass.offset < PIECE {
-            let body = pieces.check(offset, || self.check_open())?;
-            let Some(mut left) = body else {
-                return Err(disk::damaged(name, offset, "a record is damaged"));
-            };
-            while !left.is_empty() {
-                let room = left.end - left.start;
-                let Front { set, bytes: taken } = front(pieces.front(&left, FRONT_MOST)?, room)
-                    .ok_or_else(|| disk::damaged(name, offset, UNKNOWN))?;
-                left.start += taken;
-                let Some(Set { space, key, value, missing }) = set else { continue };
-                // It is the end of its change.
-                let len = value.content.len() as u64 + missing;
-                let place = Place { log: log.number, offset: left.start - len };
-                if len < LEAST as u64 {
-                    continue;
+            let mut record = pieces.begin(offset)?.ok_or_else(|| damaged(offset))?;
+            while !record.left.is_empty() {
+                let left = &record.left;
+                let there = pieces.front(left, FRONT_MOST)?;
+                let Front { set, bytes: taken } =
+                    front(there, left.end - left.start).ok_or_else(|| damaged(offset))?;
+                let end = left.start + taken;
+                if let Some(set) = set
+                    && let Some(one) = self.find(&version, &set, end, pass)?
+                {
+                    bytes += one.content.len() as u64;
+                    moves.push(one);
                 }
-                let Some(pointer) = self.pointer_at(&version, space, key, place)? else { continue };
-                if pass.is_trial {
-                    pass.live += log_bytes_of(key.len(), len);
-                } else {
-                    let (key, expires_ms) = (key.to_vec(), value.expires_ms);
-                    let content = match missing {
-                        0 => value.content.to_vec(),
-                        _ => self.shared.values.read(&pointer)?,
-                    };
-                    bytes += len;
-                    moves.push(Move { space, key, place, expires_ms, content });
-                }
+                pieces.pass(&mut record, taken, || self.check_open())?;
                 if bytes >= PIECE {
                     self.move_piece(&version, &std::mem::take(&mut moves), pass)?;
                     bytes = 0;
                 }
             }
-            offset = left.end;
+            // What was moved is right in any case. What was not may have been taken for something else.
+            if !record.is_intact() {
+                return Err(damaged(offset));
+            }
+            offset = record.left.end;
         }
         let last = self.move_piece(&version, &moves, pass)?;
         pass.offset = offset;
         let is_end = offset >= log.bytes;
         self.shared.values.note_pass(u64::from(is_end && !pass.is_trial), 0);
         Ok(is_end.then_some(last))
+    }
+
+    /// The value of a change that ends at `end` in the log, if it counts, to be moved; a trial only counts it. It is
+    /// not known yet whether the record is intact. So all of the value is what the table of its key says, and has the
+    /// checksum that is there.
+    fn find(&self, version: &Version, set: &Set<'_>, end: u64, pass: &mut Pass) -> Result<Option<Move>> {
+        let &Set { space, key, content, missing } = set;
+        // It is the end of its change.
+        let len = content.len() as u64 + missing;
+        let place = Place { log: pass.log, offset: end - len };
+        if len < LEAST as u64 {
+            return Ok(None);
+        }
+        let Some((pointer, expires_ms)) = self.pointer_at(version, space, key, place)? else {
+            return Ok(None);
+        };
+        if pass.is_trial {
+            pass.live += log_bytes_of(key.len(), pointer.len);
+            return Ok(None);
+        }
+        let content = match missing {
+            0 if wrapped::sum(place, content) == pointer.sum => content.to_vec(),
+            _ => self.shared.values.read(&pointer)?,
+        };
+        Ok(Some(Move { space, key: key.to_vec(), place, expires_ms, content }))
     }
 
     /// Moves values, and returns the sequence number of the last change then.
@@ -336,7 +353,8 @@ fn left_bytes(state: &ManifestState, collector: &Collector) -> u64 {
 struct Set<'b> {
     space: u32,
     key: &'b [u8],
-    value: Wrapped<'b>,
+    /// The front of its value.
+    content: &'b [u8],
     /// Bytes of the value that are not in memory.
     missing: u64,
 }
@@ -349,21 +367,18 @@ struct Front<'b> {
     bytes: u64,
 }
 
-/// What is wrong where no change can be read.
-const UNKNOWN: &str = "a record with a valid checksum has an unknown change";
-
 /// The change at the front of the `left` bytes of a record, of which the first are in memory. `None` if there is no
 /// such change.
 fn front(there: &[u8], left: u64) -> Option<Front<'_>> {
     let mut parts = Parts(there);
     let (change, missing) = Change::take_front(&mut parts)?;
     let bytes = ((there.len() - parts.0.len()) as u64).checked_add(missing).filter(|bytes| *bytes <= left)?;
-    let (space, key, value) = match change {
-        Change::Put { space, key, value } => (space, key, Wrapped { expires_ms: None, content: value }),
+    let (space, key, content) = match change {
+        Change::Put { space, key, value } => (space, key, value),
         Change::Wrapped { space, key, bytes } if !wrapped::has_operands(bytes) => {
-            (space, key, Wrapped::read(bytes)?)
+            (space, key, Wrapped::read(bytes)?.content)
         }
         _ => return Some(Front { set: None, bytes }),
     };
-    Some(Front { set: Some(Set { space, key, value, missing }), bytes })
+    Some(Front { set: Some(Set { space, key, content, missing }), bytes })
 }

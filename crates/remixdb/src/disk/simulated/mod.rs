@@ -67,6 +67,9 @@ pub(crate) trait Watch: Send + Sync {
 
     /// A file of this kind is about to be synced.
     fn syncs(&self, _kind: Kind) {}
+
+    /// These bytes of a file were read, from an offset on.
+    fn read(&self, _name: Name, _offset: u64, _bytes: &mut [u8]) {}
 }
 
 /// An open file. It stays readable when its name is removed.
@@ -553,6 +556,10 @@ impl Disk for Simulated {
         #[cfg(test)]
         state.count_wait(file.inode, offset);
         buffer[..count].copy_from_slice(&bytes[from..from + count]);
+        #[cfg(test)]
+        if let Some(watch) = &self.watch {
+            watch.read(state.inodes[file.inode].name, offset, &mut buffer[..count]);
+        }
         Ok(count)
     }
 
