@@ -236,7 +236,7 @@ impl Core {
         }
         let content = match missing {
             0 if wrapped::sum(place, content) == pointer.sum => content.to_vec(),
-            _ => self.shared.values.read(&pointer)?,
+            _ => self.shared.values.fetch(&pointer)?,
         };
         Ok(Some(Move { space, key: key.to_vec(), place, expires_ms, content }))
     }

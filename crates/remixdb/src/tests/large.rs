@@ -372,6 +372,7 @@ fn long_values_of_one_record_are_moved() {
         store.apply(&space, Op::Delete { key: &keys[gone][..] }).expect("it is there");
     }
     store.compact().expect("it works");
+    assert_eq!(store.metrics().expect("there are some").value_reads.count, 0, "a pass is no read");
     for (at, (key, value)) in pairs.iter().enumerate() {
         let expected = (![0, 4].contains(&at)).then_some(value);
         assert_eq!(get(&store, *key).expect("it reads").as_ref(), expected, "{key}");
