@@ -225,7 +225,7 @@ dispatch! {
 
 impl Drop for TreeInner {
     fn drop(&mut self) {
-        if !self.index.origin.is_here() {
+        if self.index.is_left_alone() {
             return;
         }
         let guard = epoch::pin();

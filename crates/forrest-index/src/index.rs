@@ -23,6 +23,14 @@ struct IndexState {
     tree_ids: AtomicU64,
 }
 
+impl Drop for IndexState {
+    fn drop(&mut self) {
+        if self.shared.is_left_alone() {
+            std::mem::forget(std::mem::take(self.trees.get_mut().unwrap_or_else(|e| e.into_inner())));
+        }
+    }
+}
+
 impl Index {
     /// Makes an index with no trees. Takes address space, but no memory yet.
     ///

@@ -9,6 +9,7 @@ use crate::options::Options;
 use crate::reclaim::{Bags, Garbage};
 use crate::roots::Phase;
 use forrest_machine::origin::Origin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How often a writer without memory waits for readers to leave: first by yielding, then by a millisecond.
@@ -98,6 +99,18 @@ impl Shared {
     pub(crate) fn collect(&self) {
         let thread = epoch::pin().record.number;
         self.bags.collect(&self.arena, thread);
+    }
+}
+
+impl Shared {
+    /// True in a child made by `fork`, and then it is never freed: a thread that the child does not have may have been
+    /// changing any part of it. Whatever has a share in it asks this when it is dropped.
+    pub(crate) fn is_left_alone(self: &Arc<Shared>) -> bool {
+        let is_left_alone = !self.origin.is_here();
+        if is_left_alone {
+            std::mem::forget(self.clone());
+        }
+        is_left_alone
     }
 }
 

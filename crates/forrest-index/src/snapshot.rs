@@ -46,7 +46,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        if !self.index.origin.is_here() {
+        if self.index.is_left_alone() {
             return;
         }
         self.index.discard_all(self.index.snapshots.remove(self.era).into_iter());

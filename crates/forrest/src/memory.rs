@@ -31,6 +31,7 @@ use forrest_engine::{
 };
 use forrest_index::{self as index, Effect, Found};
 use std::collections::BTreeMap;
+use std::mem;
 use std::ops::{Bound, ControlFlow, Range};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -58,6 +59,15 @@ struct MemoryState {
     is_attended: bool,
     /// Runs from the first value that expires on, in a store that is attended.
     remover: Mutex<Option<Remover>>,
+}
+
+impl Drop for MemoryState {
+    fn drop(&mut self) {
+        if !self.empty.is_here() {
+            // Another thread may have been changing the catalog at the fork.
+            mem::forget(mem::take(self.catalog.get_mut().unwrap_or_else(PoisonError::into_inner)));
+        }
+    }
 }
 
 impl MemoryStore {

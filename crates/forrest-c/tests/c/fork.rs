@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// The checks in a child: returns 0, or the number of the check that failed. Nothing may wait or panic.
 fn child(db: Db) -> i32 {
@@ -172,6 +173,56 @@ fn a_child_of_a_fork_leaves_a_store_in_memory_alone() {
         codes
     });
     assert_eq!(codes, [0; 20], "wait statuses of the children");
+}
+
+/// The last handle may go in the child, in the middle of changes by threads that it does not have. The times of values
+/// and the names of keyspaces are in trees of their own.
+#[test]
+fn a_child_of_a_fork_frees_nothing_of_a_store_in_memory() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let db = Builder::default().open("memory:").expect("it opens");
+    let stop = AtomicBool::new(false);
+    let codes: Vec<i32> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut round = 0;
+            while !stop.load(Ordering::Relaxed) {
+                round += 1;
+                for key in 0..100u32 {
+                    let key = key.wrapping_mul(0x9e37_79b9).to_be_bytes();
+                    db.set_with_ttl(key, "v", HOUR * (1 + round % 7)).expect("it is set");
+                }
+            }
+        });
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                (0..100u32).for_each(|name| drop(db.keyspace(&name.to_string()).expect("it is made")));
+                for name in 0..100u32 {
+                    db.drop_keyspace(&name.to_string()).expect("it is dropped");
+                }
+            }
+        });
+        let codes = (0..300).map(|_| {
+            // SAFETY: the child uses only objects of this thread, and ends without returning to the test.
+            let forked = unsafe { libc::fork() };
+            if forked == 0 {
+                // SAFETY: `alarm` takes any number. It ends a child that waits for ever.
+                unsafe { libc::alarm(60) };
+                // SAFETY: the child has no other thread and ends here, so nothing uses or drops this handle again.
+                let db = unsafe { std::ptr::read(&raw const db) };
+                let code = catch_unwind(AssertUnwindSafe(move || drop(db))).map_or(101, |()| 0);
+                // SAFETY: `_exit` ends the process without running handlers of the parent.
+                unsafe { libc::_exit(code) };
+            }
+            let mut status = 1;
+            // SAFETY: `status` is a valid place for an `int`.
+            unsafe { libc::waitpid(forked, &mut status, 0) };
+            status
+        });
+        let codes = codes.collect();
+        stop.store(true, Ordering::Relaxed);
+        codes
+    });
+    assert_eq!(codes, [0; 300], "wait statuses of the children");
 }
 
 /// Whether a future of a [`Syncer`] that belongs to the parent fails at its first poll, with what the child did wrong.

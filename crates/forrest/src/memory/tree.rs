@@ -5,6 +5,7 @@ use forrest_engine::clock::Clock;
 use forrest_engine::merge::SharedOperator;
 use forrest_engine::{Error, Result};
 use forrest_index as index;
+use std::mem;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -27,6 +28,15 @@ pub(crate) struct Tree {
     /// Made before the first value that expires, and before [`EXPIRES`] is set.
     expiries: OnceLock<Expiries>,
     pub(super) clock: Arc<Clock>,
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        if !self.tree.is_here() {
+            // Another thread may have been changing them at the fork.
+            mem::forget(self.expiries.take());
+        }
+    }
 }
 
 impl Tree {
