@@ -12,7 +12,7 @@ type Stats struct {
 	Snapshots uint64
 	// NodeBytes are in use for keys, values up to 239 bytes, and their overhead, in memory.
 	NodeBytes uint64
-	// ValueBytesOutside are in use for longer values.
+	// ValueBytesOutside are in use for longer values, and in memory for values that expire and for the times of these.
 	ValueBytesOutside uint64
 	// ReservedBytes were taken from the system for nodes; of these, some on huge pages.
 	ReservedBytes        uint64

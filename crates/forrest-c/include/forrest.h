@@ -874,7 +874,7 @@ typedef struct {
    */
   uint64_t node_bytes;
   /**
-   * Bytes of longer values, which are outside the nodes.
+   * Bytes outside the nodes: of longer values, and in memory of values that expire and of the times of these, about.
    */
   uint64_t value_bytes_outside;
   /**

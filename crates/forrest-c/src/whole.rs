@@ -197,7 +197,7 @@ pub struct Stats {
     pub snapshots: u64,
     /// Bytes in use for nodes: keys, values up to 239 bytes, and their overhead.
     pub node_bytes: u64,
-    /// Bytes of longer values, which are outside the nodes.
+    /// Bytes outside the nodes: of longer values, and in memory of values that expire and of the times of these, about.
     pub value_bytes_outside: u64,
     /// Bytes taken from the operating system for nodes.
     pub reserved_bytes: u64,

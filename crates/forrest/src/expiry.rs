@@ -28,8 +28,17 @@ pub(crate) struct Moved {
     pub(crate) to: Ms,
 }
 
-/// Numbers that add up to 1 for each time and key that is there.
-type Entries = BTreeMap<(Ms, Box<[u8]>), i64>;
+/// Memory that an entry takes beside its key, about: a place in a node that is half full or more, the nodes above, and
+/// the overhead of the key's allocation.
+const ENTRY_BYTES: usize = 96;
+
+#[derive(Default)]
+struct Entries {
+    /// Numbers that add up to 1 for each time and key that is there.
+    numbers: BTreeMap<(Ms, Box<[u8]>), i64>,
+    /// The length of all keys.
+    key_bytes: usize,
+}
 
 /// The times of the values of a keyspace that expire.
 #[derive(Default)]
@@ -47,11 +56,12 @@ impl Expiries {
                 continue;
             }
             let entry = (ms, key.into());
-            let number = all.get(&entry).copied().unwrap_or(0) + added;
+            let number = all.numbers.get(&entry).copied().unwrap_or(0) + added;
             if number == 0 {
-                all.remove(&entry);
-            } else {
-                all.insert(entry, number);
+                all.numbers.remove(&entry);
+                all.key_bytes -= key.len();
+            } else if all.numbers.insert(entry, number).is_none() {
+                all.key_bytes += key.len();
             }
         }
     }
@@ -61,17 +71,25 @@ impl Expiries {
         let mut all = lock(&self.0);
         let mut due = Vec::new();
         while due.len() < most
-            && let Some(first) = all.first_entry()
+            && let Some(first) = all.numbers.first_entry()
             && first.key().0 <= now_ms
         {
-            due.push(first.remove_entry().0);
+            let (entry, _) = first.remove_entry();
+            all.key_bytes -= entry.1.len();
+            due.push(entry);
         }
         due
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        lock(&self.0).len()
+        lock(&self.0).numbers.len()
+    }
+
+    /// The memory that they take, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let all = lock(&self.0);
+        all.numbers.len() * ENTRY_BYTES + all.key_bytes
     }
 
     /// Forgets all.
@@ -95,13 +113,14 @@ struct Bell {
 
 impl Remover {
     /// Starts the thread. In each round it calls `remove` with the store, until that returns false. Between two calls
-    /// it does not hold the store.
+    /// it does not hold the store. `remove` ends soon after what it is given returns false: the thread is then the only
+    /// one that still holds the store.
     ///
     /// # Errors
     /// `Io` if the system starts no thread.
     pub(crate) fn start<S: Send + Sync + 'static>(
         store: Weak<S>,
-        remove: fn(&Arc<S>) -> bool,
+        remove: fn(&S, &dyn Fn() -> bool) -> bool,
     ) -> Result<Remover> {
         let bell = Arc::new(Bell::default());
         let run = {
@@ -110,7 +129,8 @@ impl Remover {
                 let mut time = ROUND;
                 while !bell.is_over_after(time) {
                     let Some(store) = store.upgrade() else { return };
-                    time = if remove(&store) { Duration::ZERO } else { ROUND };
+                    let is_wanted = || Arc::strong_count(&store) > 1;
+                    time = if remove(&store, &is_wanted) { Duration::ZERO } else { ROUND };
                 }
             }
         };
@@ -163,7 +183,7 @@ mod tests {
             }
             assert_eq!((all.len(), all.take_due(4, 9)), (1, vec![]), "{order:?}");
             assert_eq!(all.take_due(5, 9), [(5, b"k"[..].into())], "{order:?}");
-            assert_eq!(all.len(), 0, "{order:?}");
+            assert_eq!((all.len(), all.bytes()), (0, 0), "{order:?}");
         }
     }
 
@@ -173,9 +193,11 @@ mod tests {
         for (key, to) in [(b"a", 9), (b"b", 3), (b"c", 3), (b"d", 7)] {
             all.note(key, Moved { from: 0, to });
         }
+        assert_eq!(all.bytes(), 4 * (ENTRY_BYTES + 1));
         let keys = |due: Vec<(Ms, Box<[u8]>)>| due.iter().map(|(_, key)| key[0]).collect::<Vec<_>>();
         assert_eq!(keys(all.take_due(8, 2)), b"bc");
         assert_eq!(keys(all.take_due(8, 2)), b"d");
+        assert_eq!(all.bytes(), ENTRY_BYTES + 1);
         all.clear();
         assert_eq!(all.len(), 0);
     }

@@ -61,6 +61,34 @@ struct MemoryState {
     remover: Mutex<Option<Remover>>,
 }
 
+impl MemoryState {
+    /// Removes values that have expired, a limited number in each keyspace, while `is_wanted`. True if there are more.
+    fn remove_expired(&self, is_wanted: &dyn Fn() -> bool) -> bool {
+        let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
+        let trees: Vec<Arc<Tree>> = catalog.values().filter(|tree| tree.may_expire()).cloned().collect();
+        drop(catalog);
+        let (now_ms, mut has_more) = (self.clock.now_ms(), false);
+        for tree in trees {
+            let expiries = tree.expiries().expect("its values may expire");
+            let due = expiries.take_due(now_ms, EXPIRED_AT_ONCE);
+            let remove = |key: &[u8]| {
+                tree.tree.apply_stamped(key, 0, |old| match old {
+                    Some(old) if old.stamp() != 0 && old.stamp() <= now_ms => (Effect::Remove, ()),
+                    _ => (Effect::Keep, ()),
+                })
+            };
+            let done = due.iter().take_while(|(_, key)| is_wanted() && remove(key).is_ok()).count();
+            if done < due.len() {
+                // There is no memory to do it with, which took a while to find out. The next round may find some.
+                due[done..].iter().for_each(|(ms, key)| expiries.note(key, Moved { from: 0, to: *ms }));
+                return false;
+            }
+            has_more |= done == EXPIRED_AT_ONCE;
+        }
+        has_more
+    }
+}
+
 impl Drop for MemoryState {
     fn drop(&mut self) {
         if !self.empty.is_here() {
@@ -116,37 +144,9 @@ impl MemoryStore {
         }
         let mut remover = lock(&self.0.remover);
         if remover.is_none() && self.0.is_attended {
-            *remover = Some(Remover::start(Arc::downgrade(&self.0), |state| {
-                MemoryStore(state.clone()).remove_expired()
-            })?);
+            *remover = Some(Remover::start(Arc::downgrade(&self.0), MemoryState::remove_expired)?);
         }
         Ok(tree.make_expiries())
-    }
-
-    /// Removes values that have expired, a limited number in each keyspace. True if there are more.
-    pub(crate) fn remove_expired(&self) -> bool {
-        let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
-        let trees: Vec<Arc<Tree>> = catalog.values().filter(|tree| tree.may_expire()).cloned().collect();
-        drop(catalog);
-        let (now_ms, mut has_more) = (self.0.clock.now_ms(), false);
-        for tree in trees {
-            let expiries = tree.expiries().expect("its values may expire");
-            let due = expiries.take_due(now_ms, EXPIRED_AT_ONCE);
-            let mut is_full = false;
-            for (ms, key) in &due {
-                let removed = tree.tree.apply_stamped(key, 0, |old| match old {
-                    Some(old) if old.stamp() != 0 && old.stamp() <= now_ms => (Effect::Remove, ()),
-                    _ => (Effect::Keep, ()),
-                });
-                if removed.is_err() {
-                    // There is no memory to do it with. The next round may find some.
-                    expiries.note(key, Moved { from: 0, to: *ms });
-                    is_full = true;
-                }
-            }
-            has_more |= due.len() == EXPIRED_AT_ONCE && !is_full;
-        }
-        has_more
     }
 
     /// Removes some keys of a dropped tree. Returns true if there may be more. It works in steps because
@@ -225,7 +225,7 @@ impl contract::Store for MemoryStore {
     ) -> Result<Written> {
         self.check_here()?;
         demand(durability)?;
-        let mut noted = Vec::new();
+        let mut noted = Notes::default();
         let result = self.0.index.batch(|batch| {
             for (op, (keyspace, change)) in ops.enumerate() {
                 let outcome =
@@ -238,7 +238,7 @@ impl contract::Store for MemoryStore {
         });
         match result {
             Ok(written) => {
-                noted.iter().for_each(Noted::note);
+                noted.note();
                 Ok(written)
             }
             Err(Abort::Mismatch { op, found }) => Ok(Written::Mismatch { op, found }),
@@ -270,15 +270,18 @@ impl contract::Store for MemoryStore {
         self.check_here()?;
         let index = self.0.index.stats();
         let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
-        let expiries = catalog.values().filter_map(|tree| tree.expiries());
-        let (keyspaces, expiring) = (catalog.len(), expiries.map(Expiries::len).sum::<usize>());
+        let (mut expiring, mut expiring_bytes) = (0, 0);
+        for expiries in catalog.values().filter_map(|tree| tree.expiries()) {
+            expiring += expiries.len();
+            expiring_bytes += expiries.bytes();
+        }
         let mut stats = Stats::default();
         stats.keys = index.keys;
-        stats.keyspaces = keyspaces as u64;
+        stats.keyspaces = catalog.len() as u64;
         stats.expiring = expiring as u64;
         stats.snapshots = index.snapshots;
         stats.node_bytes = index.node_bytes;
-        stats.value_bytes_outside = index.blob_bytes;
+        stats.value_bytes_outside = index.blob_bytes + expiring_bytes as u64;
         stats.reserved_bytes = index.arena_bytes;
         stats.explicit_huge_bytes = index.explicit_huge_bytes;
         stats.transparent_huge_bytes = index.transparent_huge_bytes;
@@ -370,11 +373,11 @@ impl contract::Keyspace for MemoryKeyspace {
         self.store.check_here()?;
         match op {
             Op::DeleteRange { .. } | Op::CompareRange { .. } => {
-                let mut noted = Vec::new();
+                let mut noted = Notes::default();
                 let apply =
                     |batch: &mut index::Batch<'_>| Ok::<_, Abort>(self.apply_in(batch, op, &mut noted)?);
                 let outcome = self.store.0.index.batch(apply)?;
-                noted.iter().for_each(Noted::note);
+                noted.note();
                 Ok(outcome)
             }
             _ if self.tree.may_expire() => self.apply_expiring(op),
@@ -474,7 +477,7 @@ impl contract::Ingest for MemoryIngest {
     fn finish(self: Box<Self>) -> Result<u64> {
         let MemoryIngest { keyspace, bytes, lengths, .. } = *self;
         keyspace.store.check_here()?;
-        let (mut rest, mut noted) = (&bytes[..], Vec::new());
+        let (mut rest, mut noted) = (&bytes[..], Notes::default());
         keyspace.store.0.index.batch(|batch| {
             for &(key, value) in &lengths {
                 let (pair, others) = rest.split_at(key + value);
@@ -484,21 +487,54 @@ impl contract::Ingest for MemoryIngest {
             }
             Ok::<_, Abort>(())
         })?;
-        noted.iter().for_each(Noted::note);
+        noted.note();
         Ok(lengths.len() as u64)
     }
 }
 
-/// A change of a batch to a key's expiry, to be noted when the batch is visible.
-struct Noted {
-    tree: Arc<Tree>,
-    key: Vec<u8>,
-    moved: Moved,
+/// Changes of a batch to the expiries of keys, to be noted when the batch is visible. Few allocations for many keys:
+/// all writers wait meanwhile.
+#[derive(Default)]
+struct Notes {
+    /// The keys, back to back.
+    keys: Vec<u8>,
+    /// The tree, the length of the key, and the change.
+    changes: Vec<(Arc<Tree>, usize, Moved)>,
 }
 
-impl Noted {
+impl Notes {
+    /// Adds a change. Fails with `OutOfSpace`.
+    fn add(&mut self, tree: &Arc<Tree>, key: &[u8], moved: Moved) -> Result<()> {
+        if moved == Moved::default() {
+            return Ok(());
+        }
+        let reserved = self.keys.try_reserve(key.len()).and_then(|()| self.changes.try_reserve(1));
+        reserved.map_err(|_| {
+            Error::new(
+                ErrorKind::OutOfSpace,
+                "there is no memory for the keys whose values expire and that are changed together; change fewer",
+            )
+        })?;
+        self.keys.extend_from_slice(key);
+        self.changes.push((tree.clone(), key.len(), moved));
+        Ok(())
+    }
+
     fn note(&self) {
-        self.tree.note(&self.key, self.moved);
+        let mut rest = &self.keys[..];
+        for (tree, length, moved) in &self.changes {
+            let (key, others) = rest.split_at(*length);
+            tree.note(key, *moved);
+            rest = others;
+        }
+    }
+}
+
+#[cfg(test)]
+impl MemoryStore {
+    /// As the thread that removes does in a round.
+    pub(crate) fn remove_expired(&self, is_wanted: &dyn Fn() -> bool) -> bool {
+        self.0.remove_expired(is_wanted)
     }
 }
 
@@ -522,25 +558,20 @@ impl MemoryKeyspace {
         outcome
     }
 
-    fn apply_in(
-        &self,
-        batch: &mut index::Batch<'_>,
-        op: Op<&[u8]>,
-        noted: &mut Vec<Noted>,
-    ) -> Result<Outcome> {
-        let mut note = |key: &[u8], moved: Moved| {
-            if moved != Moved::default() {
-                noted.push(Noted { tree: self.tree.clone(), key: key.to_vec(), moved });
-            }
-        };
+    fn apply_in(&self, batch: &mut index::Batch<'_>, op: Op<&[u8]>, noted: &mut Notes) -> Result<Outcome> {
         match op {
             Op::DeleteRange { start, end } => {
                 self.tree.check()?;
                 let end = end.map_or(Bound::Unbounded, Bound::Excluded);
-                let gone = |key: &[u8], from| note(key, Moved { from, to: 0 });
+                let mut added = Ok(());
+                let gone = |key: &[u8], from| {
+                    if added.is_ok() {
+                        added = noted.add(&self.tree, key, Moved { from, to: 0 });
+                    }
+                };
                 let deleted = batch.delete_range_stamped(&self.tree.tree, Bound::Included(start), end, gone);
                 deleted.map_err(of_index)?;
-                Ok(Outcome::DeletedRange)
+                added.map(|()| Outcome::DeletedRange)
             }
             Op::CompareRange { start, end, pairs } => {
                 self.tree.check()?;
@@ -566,7 +597,7 @@ impl MemoryKeyspace {
                 let decide = |old: Option<Found<'_>>| self.decide(op, expires_ms, old, &mut moved);
                 let applied = batch.apply_stamped(&self.tree.tree, op.key(), expires_ms, decide);
                 let outcome = applied.map_err(of_index)?;
-                note(op.key(), moved);
+                noted.add(&self.tree, op.key(), moved)?;
                 outcome
             }
         }
@@ -611,6 +642,8 @@ impl MemoryKeyspace {
         old: Option<Found<'_>>,
         moved: &mut Moved,
     ) -> (Effect<'v>, Result<Outcome>) {
+        // What an earlier attempt has found counts for nothing.
+        *moved = Moved::default();
         let from = old.map_or(0, Found::stamp);
         let is_over = from != 0 && from <= self.tree.clock.now_ms();
         let old = old.filter(|_| !is_over).map(Found::as_slice);
@@ -671,5 +704,20 @@ mod tests {
             contract::conformance::check(&store, seed, 400, |_| {});
             contract::conformance::check_merges(&store, seed, 100, |_| {});
         }
+    }
+
+    /// The index decides anew when another writer was quicker.
+    #[test]
+    fn a_failed_decision_forgets_the_one_before() {
+        use contract::{Keyspace as _, Store as _};
+
+        let store = MemoryStore::open(&Options::default()).expect("a store");
+        let keyspace = store.keyspace(DEFAULT_KEYSPACE).expect("a keyspace");
+        keyspace.set_ttl(Some(Duration::from_secs(60))).expect("it is chosen");
+        assert!(store.drop_keyspace(DEFAULT_KEYSPACE).expect("it is dropped"));
+        let mut moved = Moved { from: 5, to: 0 };
+        let (_, outcome) = keyspace.decide(Op::Delete { key: b"k" }, 0, None, &mut moved);
+        assert!(outcome.is_err());
+        assert_eq!(moved, Moved::default());
     }
 }

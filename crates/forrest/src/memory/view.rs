@@ -266,7 +266,8 @@ impl contract::Cursor for MemoryCursor {
             Goto::Seek(key) => self.cursor.seek(key),
             Goto::SeekForPrev(key) => self.cursor.seek_for_prev(key),
         };
-        let found = found && self.pass_expired(goto);
+        // A skip has passed the expired ones; a skip of none stays at a pair that expires meanwhile.
+        let found = found && (matches!(goto, Goto::Skip(_)) || self.pass_expired(goto));
         self.view.check()?;
         Ok(found)
     }
