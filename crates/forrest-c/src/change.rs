@@ -62,7 +62,7 @@ pub unsafe extern "C" fn forrest_set_with_ttl(
 }
 
 /// Chooses the time to live of all values that the keyspace gets from now on without one of their own, in milliseconds;
-/// 0 if they are to stay. Values that are there keep their time. Durable when it returns.
+/// 0 if they are to stay. Values that are there keep their time. On disk durable when it returns.
 ///
 /// `FORREST_UNSUPPORTED` if the home has no `FORREST_CAN_TTL`, and if the store is open read-only;
 /// `FORREST_INVALID_ARGUMENT` if the keyspace was dropped; `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`.

@@ -216,7 +216,7 @@ pub trait Keyspace: Clone + Send + Sync + 'static {
         None
     }
 
-    /// Changes that. Values that are there keep their time. Durable when it returns.
+    /// Changes that. Values that are there keep their time. On disk durable when it returns.
     ///
     /// # Errors
     /// `Unsupported` if the engine has none; `InvalidArgument` if the keyspace was dropped, or for no time at all;

@@ -90,12 +90,14 @@ impl Builder {
     /// Maximum memory of the nodes of a store in memory, or of a store in the kernel.
     ///
     /// Unit: bytes. Default: the memory of the machine. Limits: at least 1; in memory at most 256 GiB less 2 MiB,
-    /// beyond which opening fails with `Limit`. Why: a change that exceeds it fails with `OutOfSpace`, while
-    /// without it the system would kill the process. Values above 239 bytes are not counted. 1/32 of it, at most
-    /// 8 MiB, is reserved for deletes, so that a full store can be made smaller. Once no block of it serves, deletes
-    /// take memory beyond the capacity: at most 1/16 of it, at least 2 and at most 64 MiB. While a snapshot is held,
-    /// deletes free nothing and use up both. In the kernel the option limits all memory of the store, and takes effect
-    /// when the store is created; the default there is the module's parameter `store_bytes_max`.
+    /// beyond which opening fails with `Limit`. Why: a change that exceeds it fails with `OutOfSpace`, while without it
+    /// the system would kill the process. Not counted: values above 239 bytes; values of any length that expire, and
+    /// the time of each, with its key and about 100 bytes; [`Stats::value_bytes_outside`](crate::Stats) has these
+    /// bytes. 1/32 of it, at most 8 MiB, is reserved for deletes, so that a full store can be made smaller. Once no
+    /// block of it serves, deletes take memory beyond the capacity: at most 1/16 of it, at least 2 and at most 64 MiB.
+    /// While a snapshot is held, deletes free nothing and use up both. In the kernel the option limits all memory of
+    /// the store, and takes effect when the store is created; the default there is the module's parameter
+    /// `store_bytes_max`.
     pub fn capacity_bytes(mut self, bytes: usize) -> Builder {
         self.options.capacity_bytes = Some(bytes);
         self

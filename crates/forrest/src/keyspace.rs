@@ -407,8 +407,10 @@ impl Keyspace {
     }
 
     /// Chooses the time to live of all values that the keyspace gets from now on without one of their own; `None` if
-    /// they are to stay. Values that are there keep their time. The store remembers the choice; it is durable when the
-    /// call returns. Of a keyspace that was just made, everything before is written to tables first.
+    /// they are to stay. Values that are there keep their time. In memory,
+    /// [`capacity_bytes`](crate::Builder::capacity_bytes) does not bound what such values take. On disk the store
+    /// remembers the choice, which is durable when the call returns; of a keyspace that was just made, everything
+    /// before is written to tables first.
     ///
     /// # Errors
     /// `Unsupported` in the kernel, and in a store that is only read; `InvalidArgument` for zero, and if the keyspace
