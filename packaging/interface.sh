@@ -14,6 +14,11 @@ if [ -z "$last" ]; then
     echo "skipped: there is no tag v*, so no release to compare with"
     exit 0
 fi
+# Below, a revision that is not there would look like one that has no library.
+if ! git rev-parse -q --verify "$last^{commit}" >/dev/null; then
+    echo "there is no revision $last to compare with" >&2
+    exit 2
+fi
 
 libraries=
 for manifest in $(grep -lx 'publish.workspace = true' crates/*/Cargo.toml); do
@@ -28,6 +33,10 @@ for manifest in $(grep -lx 'publish.workspace = true' crates/*/Cargo.toml); do
         echo "$name is new since $last"
     fi
 done
+if [ -z "$libraries" ]; then
+    echo "skipped: $last has none of these libraries"
+    exit 0
+fi
 
 export RUSTUP_TOOLCHAIN=$rust
 rustup toolchain install --profile minimal "$rust"
