@@ -165,9 +165,9 @@ struct Look {
 
 /// How long a store worked, and how long it has done nothing since.
 ///
-/// Threads that only look for work now and then do not count. Where other processes have the CPU, such a thread is
-/// seen as it waits for its turn, so one that runs counts in the second look after another; and it takes CPU in a few
-/// looks, so that counts if it is much in the last [`LOOKS`] together too.
+/// Counts as work: a look that wrote or found the store busy; the second of two looks in a row with a running thread;
+/// more than [`IDLE_SHARE`] of a CPU both in a look and in the last [`LOOKS`]. So threads that only look for work now
+/// and then do not count, also where other processes have the CPU and such a thread is seen as it waits for its turn.
 struct Rest {
     worked: Duration,
     idle: Duration,
