@@ -36,7 +36,8 @@ final class MemoryBudget {
     /** Stores that are being opened or closed: they take memory, and theirs cannot be changed. */
     private static int busy;
 
-    private static long given;
+    /** Other threads read it. */
+    private static volatile long given;
 
     /** What {@link #divide} gave each store. Other threads read it. */
     private static volatile long share = DEFAULT_BYTES;
@@ -156,9 +157,13 @@ final class MemoryBudget {
     }
 
     /** Bytes of each store, if there are this many. */
-    static synchronized long share(int stores) {
-        long total = given == 0 ? DEFAULT_BYTES : given;
-        return Math.max(total / Math.max(stores, 1), STORE_BYTES_MIN);
+    static long share(int stores) {
+        return Math.max(total() / Math.max(stores, 1), STORE_BYTES_MIN);
+    }
+
+    /** Bytes of the budget. */
+    static long total() {
+        return given == 0 ? DEFAULT_BYTES : given;
     }
 
     private static void divide() {

@@ -17,18 +17,18 @@ final class Pairs implements KeyValueIterator<Bytes, byte[]> {
 
     @Override
     public boolean hasNext() {
-        return store.call(range::hasNext);
+        return store.step(range::hasNext);
     }
 
     @Override
     public KeyValue<Bytes, byte[]> next() {
-        Entry entry = store.call(range::next);
+        Entry entry = store.step(range::next);
         return KeyValue.pair(Bytes.wrap(entry.key()), entry.value());
     }
 
     @Override
     public Bytes peekNextKey() {
-        return Bytes.wrap(store.call(range::peekKey));
+        return Bytes.wrap(store.step(range::peekKey));
     }
 
     @Override

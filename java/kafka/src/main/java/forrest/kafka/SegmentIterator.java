@@ -74,7 +74,7 @@ final class SegmentIterator<K> implements KeyValueIterator<K, byte[]> {
             begin();
         }
         while (!isClosed && next == null) {
-            if (!store.call(range::hasNext)) {
+            if (!store.step(range::hasNext)) {
                 turn();
                 continue;
             }

@@ -49,6 +49,6 @@ abstract class SegmentedStore extends ExpiringStore {
         long start = segment * interval;
         byte[] first = range.first(segment, Math.max(low, start));
         byte[] last = range.last(segment, high - start < interval ? high : start + interval - 1);
-        return call(() -> isForward ? source.rangeClosed(first, last) : source.reverseClosed(first, last));
+        return step(() -> isForward ? source.rangeClosed(first, last) : source.reverseClosed(first, last));
     }
 }

@@ -511,9 +511,12 @@ abstract class StateStoreBase implements StateStore {
         return level == IsolationLevel.READ_COMMITTED ? data.committed : data.present();
     }
 
-    /** The highest timestamp that was seen, with what is not committed, or without. */
+    /**
+     * The highest timestamp that was seen, with what is not committed, or without. The latter is known when what was
+     * restored is written.
+     */
     final long streamTime(IsolationLevel level) {
-        return keepsApart && level == IsolationLevel.READ_COMMITTED ? committedTime : streamTime;
+        return keepsApart && level == IsolationLevel.READ_COMMITTED ? written(() -> committedTime) : streamTime;
     }
 
     /** The state of the store at this instant. */
@@ -582,13 +585,21 @@ abstract class StateStoreBase implements StateStore {
         }
     }
 
-    /** Calls the store. What fails, fails with the exceptions that Kafka Streams expects. */
+    /**
+     * Calls the store, when what was restored is written. What fails, fails with the exceptions that Kafka Streams expects.
+     */
     final <R> R call(Supplier<R> call) {
         demandOpen();
         return written(call);
     }
 
-    /** The same after what was restored is written, also if the store is not open. */
+    /** The same for a step of an iterator, which does not wait: it waited when it began. */
+    final <R> R step(Supplier<R> call) {
+        checkOpen();
+        return translated(call);
+    }
+
+    /** Waits until what was restored is written, then does the same. It does not check that the store is open. */
     private <R> R written(Supplier<R> call) {
         return translated(() -> {
             behind.await();

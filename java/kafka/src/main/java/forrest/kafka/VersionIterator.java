@@ -69,7 +69,7 @@ final class VersionIterator implements VersionedRecordIterator<byte[]> {
             throw new IllegalStateException("The iterator is out of scope.");
         }
         while (next == null && !isAtEnd) {
-            isAtEnd = !store.call(this::turn);
+            isAtEnd = !store.step(this::turn);
         }
         if (next == null) {
             snapshot.close();

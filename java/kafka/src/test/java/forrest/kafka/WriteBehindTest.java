@@ -1,5 +1,6 @@
 package forrest.kafka;
 
+import static org.apache.kafka.common.IsolationLevel.READ_COMMITTED;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -11,6 +12,7 @@ import forrest.ForrestException;
 import forrest.Store;
 import java.io.File;
 import java.nio.charset.StandardCharsets;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -30,10 +32,13 @@ import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.processor.internals.ChangelogRecordDeserializationHelper;
 import org.apache.kafka.streams.query.KeyQuery;
+import org.apache.kafka.streams.query.MultiVersionedKeyQuery;
 import org.apache.kafka.streams.query.Position;
 import org.apache.kafka.streams.query.PositionBound;
 import org.apache.kafka.streams.query.QueryConfig;
 import org.apache.kafka.streams.state.internals.PositionSerde;
+import org.apache.kafka.streams.state.internals.SessionKeySchema;
+import org.apache.kafka.streams.state.internals.WindowKeySchema;
 import org.apache.kafka.test.InternalMockProcessorContext;
 import org.apache.kafka.test.StreamsTestUtils;
 import org.junit.jupiter.api.Test;
@@ -62,7 +67,22 @@ class WriteBehindTest {
     }
 
     private void hold() {
+        hold(store);
+    }
+
+    private void hold(StateStoreBase store) {
+        store.behind.await();
         store.behind = new WriteBehind(held::add);
+    }
+
+    /** A transactional store that has restored a record, so that it has a directory. */
+    private <S extends StateStoreBase> S open(S opened, byte[] key) {
+        Properties settings = StreamsTestUtils.getStreamsConfig();
+        settings.put(StateStoreBase.TRANSACTIONAL, "true");
+        context = new InternalMockProcessorContext<>(directory, new StreamsConfig(settings));
+        opened.init(context, opened);
+        context.restoreWithHeaders(opened.name(), List.of(record(1, key, bytes("0"))));
+        return opened;
     }
 
     private static byte[] bytes(String text) {
@@ -113,6 +133,26 @@ class WriteBehindTest {
     /** Makes a call in another thread, and returns when it waits. */
     private static CompletableFuture<Void> waiting(String name, Call call) {
         CompletableFuture<Void> end = new CompletableFuture<>();
+        Thread thread = start(end, call);
+        while (thread.getState() != Thread.State.WAITING) {
+            assertTrue(thread.isAlive(), name + " does not wait");
+            Thread.onSpinWait();
+        }
+        return end;
+    }
+
+    /** Makes a call in another thread, which must not wait. */
+    private static void going(String name, Call call) throws Exception {
+        CompletableFuture<Void> end = new CompletableFuture<>();
+        Thread thread = start(end, call);
+        while (thread.isAlive()) {
+            assertFalse(thread.getState() == Thread.State.WAITING, name + " waits");
+            Thread.onSpinWait();
+        }
+        end.get();
+    }
+
+    private static Thread start(CompletableFuture<Void> end, Call call) {
         Thread thread = new Thread(() -> {
             try {
                 call.run();
@@ -122,11 +162,7 @@ class WriteBehindTest {
             }
         });
         thread.start();
-        while (thread.getState() != Thread.State.WAITING) {
-            assertTrue(thread.isAlive(), name + " does not wait");
-            Thread.onSpinWait();
-        }
-        return end;
+        return thread;
     }
 
     private void write() {
@@ -254,10 +290,185 @@ class WriteBehindTest {
         store.close();
     }
 
+    @Test
+    void anIteratorThatIsOpenDoesNotWait() throws Exception {
+        open();
+        restore(1);
+        hold();
+        try (var pairs = store.all()) {
+            restore(2);
+            going("a range", () -> {
+                int found = 0;
+                for (; pairs.hasNext(); found++) {
+                    assertEquals(pairs.peekNextKey(), pairs.next().key);
+                }
+                assertEquals(RECORDS, found);
+            });
+        }
+        write();
+        store.close();
+    }
+
+    @Test
+    void anIteratorOfSegmentsDoesNotWaitOnceItBegan() throws Exception {
+        var windows = open(new ForrestWindowStore("windows", 1_000, 100, 10, false), window(1, 1));
+        restoreWindows(windows, 150);
+        hold(windows);
+        try (var all = windows.all()) {
+            assertTrue(all.hasNext());
+            restoreWindows(windows, 250);
+            going("a range of windows", () -> {
+                int found = 0;
+                for (; all.hasNext() && all.peekNextKey().window().start() <= 150; found++) {
+                    all.next();
+                }
+                assertEquals(1 + RECORDS, found);
+            });
+        }
+        write();
+        windows.close();
+    }
+
+    @Test
+    void anIteratorOfVersionsDoesNotWait() throws Exception {
+        var versions = open(new ForrestVersionedStore("versions", 1_000, 100), key(1).get());
+        hold(versions);
+        var result = versions.query(
+                MultiVersionedKeyQuery.<Bytes, byte[]>withKey(key(1)), PositionBound.unbounded(), new QueryConfig(false));
+        try (var found = result.getResult()) {
+            context.restoreWithHeaders("versions", records(0));
+            going("a range of versions", () -> {
+                assertArrayEquals(bytes("0"), found.next().value());
+                assertFalse(found.hasNext());
+            });
+        }
+        write();
+        versions.close();
+    }
+
+    private static byte[] window(int number, long start) {
+        return WindowKeySchema.toStoreKeyBinary(key(number), start, 0).get();
+    }
+
+    private void restoreWindows(ForrestWindowStore windows, long start) {
+        List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
+        for (int i = 0; i < RECORDS; i++) {
+            records.add(record(start + i, window(i, start), bytes("" + start)));
+        }
+        context.restoreWithHeaders(windows.name(), records);
+    }
+
+    /** What was committed ends at a time, which the write sets. */
+    @Test
+    void readsOfWindowsThatAreCommittedWaitForTheirTime() throws Exception {
+        var windows = open(new ForrestWindowStore("windows", 1_000, 100, 10, false), window(1, 1));
+        var committed = windows.readOnly(READ_COMMITTED);
+        hold(windows);
+        restoreWindows(windows, 150);
+        var fetch = waiting("fetch", () -> assertArrayEquals(bytes("150"), committed.fetch(key(7), 150)));
+        write();
+        fetch.get();
+        restoreWindows(windows, 250);
+        var range = waiting("a range", () -> {
+            try (var found = committed.fetch(key(7), Instant.ofEpochMilli(200), Instant.ofEpochMilli(300))) {
+                assertArrayEquals(bytes("250"), found.next().value);
+            }
+        });
+        write();
+        range.get();
+        windows.close();
+    }
+
+    @Test
+    void readsOfSessionsThatAreCommittedWaitForTheirTime() throws Exception {
+        var sessions = open(new ForrestSessionStore("sessions", 1_000, 100), session(1, 1));
+        var committed = sessions.readOnly(READ_COMMITTED);
+        hold(sessions);
+        List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
+        for (int i = 0; i < RECORDS; i++) {
+            records.add(record(2 + i, session(i, 150), bytes("150")));
+        }
+        context.restoreWithHeaders("sessions", records);
+        var range = waiting("a range", () -> {
+            try (var found = committed.fetch(key(7))) {
+                assertArrayEquals(bytes("150"), found.next().value);
+            }
+        });
+        write();
+        range.get();
+        sessions.close();
+    }
+
+    private static byte[] session(int number, long end) {
+        return SessionKeySchema.toBinary(key(number), 0, end).get();
+    }
+
+    /** A batch of a mebibyte. */
+    private Batch batch() {
+        Batch batch = new Batch(false);
+        batch.put(store.data, key(7).get(), new byte[1 << 20]);
+        return batch;
+    }
+
+    @Test
+    void theStoresOfAProcessHaveABoundTogether() {
+        open();
+        Batch batch = batch();
+        int room = (int) (MemoryBudget.total() / 8 / batch.bytes());
+        List<WriteBehind> stores = new ArrayList<>();
+        for (int i = 0; i < room; i++) {
+            stores.add(new WriteBehind(held::add));
+            stores.get(i).write(batch, Long.MAX_VALUE, () -> {});
+        }
+        assertEquals(room, held.size());
+        WriteBehind full = new WriteBehind(held::add);
+        AtomicInteger written = new AtomicInteger();
+        full.write(batch, Long.MAX_VALUE, written::incrementAndGet);
+        assertEquals(1, written.get());
+        assertEquals(room, held.size());
+        write();
+        full.write(batch, Long.MAX_VALUE, written::incrementAndGet);
+        assertEquals(1, written.get());
+        assertEquals(room, held.size());
+        while (!held.isEmpty()) {
+            write();
+        }
+        assertEquals(2, written.get());
+        assertEquals(0, WriteBehind.ALL_WAITING.get());
+        store.close();
+    }
+
+    @Test
+    void withoutAThreadTheCallingOneWrites() {
+        open();
+        store.behind = new WriteBehind(work -> {
+            throw new OutOfMemoryError("unable to create native thread");
+        });
+        restore(1);
+        assertEquals("1", written(7));
+        assertArrayEquals(bytes("1"), store.get(key(7)));
+        store.close();
+    }
+
+    /** Kafka's thread that restores catches no error. */
+    @Test
+    void anErrorOfAWriteIsAProcessorStateException() {
+        open();
+        hold();
+        Error error = new InternalError("a panic");
+        store.behind.write(batch(), Long.MAX_VALUE, () -> {
+            throw error;
+        });
+        write();
+        assertEquals(error, assertThrows(ProcessorStateException.class, () -> store.get(key(7))).getCause());
+        assertThrows(ProcessorStateException.class, store::close);
+    }
+
     /** As when the disk is full: all that comes after fails, so that no offset is committed. */
     @Test
     void aWriteThatFailsFailsAllCallsUntilTheStoreIsOpenedAgain() {
         open();
+        hold();
         context.restoreWithHeaders("store", List.of(record(17, key(7).get(), bytes("0"))));
         store.commit(Map.of(CHANGELOG, 17L));
         ForrestException failure = assertThrows(
@@ -268,6 +479,10 @@ class WriteBehindTest {
         store.behind.write(batch, Long.MAX_VALUE, () -> {
             throw failure;
         });
+        restore(1);
+        write();
+        assertTrue(held.isEmpty());
+        assertEquals(0, WriteBehind.ALL_WAITING.get());
         List<Call> all = List.of(
                 () -> restore(2),
                 () -> context.restoreWithHeaders("store", List.of(record(18, key(7).get(), bytes("3")))),
