@@ -332,7 +332,7 @@ class StateStoreTest {
         }
     }
 
-    /** What a process left that died. It processed records, or restored so many together. */
+    /** What a process left behind when it died: it processed records, or restored this many together. */
     private void dies(int together) throws Exception {
         String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
         Process process = new ProcessBuilder(
