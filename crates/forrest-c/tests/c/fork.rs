@@ -44,6 +44,24 @@ fn child(db: Db) -> i32 {
     answers.iter().position(|is_refused| !is_refused).map_or(0, |at| at as i32 + 1)
 }
 
+/// Does the work of a child and ends it with the code that the work returns, or 101 if it panics. A child that waits
+/// for ever is ended after some seconds.
+fn end(seconds_max: u32, work: impl FnOnce() -> i32) -> ! {
+    // SAFETY: `alarm` takes any number.
+    unsafe { libc::alarm(seconds_max) };
+    let code = catch_unwind(AssertUnwindSafe(work)).unwrap_or(101);
+    // SAFETY: `_exit` ends the process without running handlers of the parent.
+    unsafe { libc::_exit(code) }
+}
+
+/// Waits for the end of a child; its wait status.
+fn status_of(child: libc::pid_t) -> i32 {
+    let mut status = 1;
+    // SAFETY: `status` is a valid place for an `int`.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    status
+}
+
 #[test]
 fn a_child_of_a_fork_leaves_the_store_alone() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -80,9 +98,7 @@ fn a_child_of_a_fork_leaves_the_store_alone() {
         // SAFETY: the child uses only objects of this thread, and ends without returning to the test.
         let forked = unsafe { libc::fork() };
         if forked == 0 {
-            // SAFETY: `alarm` takes any number. It ends a child that waits for ever.
-            unsafe { libc::alarm(120) };
-            let found = catch_unwind(AssertUnwindSafe(move || {
+            end(120, move || {
                 if cursor.seek("").is_ok()
                     || snapshot.get("").is_ok()
                     || range.by_ref().all(|pair| pair.is_ok())
@@ -94,13 +110,9 @@ fn a_child_of_a_fork_leaves_the_store_alone() {
                 }
                 drop((range, cursor, snapshot, old, reader));
                 child(db)
-            }));
-            // SAFETY: `_exit` ends the process without running handlers of the parent.
-            unsafe { libc::_exit(found.unwrap_or(101)) };
+            });
         }
-        let mut status = 1;
-        // SAFETY: `status` is a valid place for an `int`.
-        assert_eq!(unsafe { libc::waitpid(forked, &mut status, 0) }, forked);
+        let status = status_of(forked);
         assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 0), "round {round}");
         // Everything that was open in the parent still works.
         db.compact().expect("it is merged");
@@ -148,9 +160,7 @@ fn a_child_of_a_fork_leaves_a_store_in_memory_alone() {
             // SAFETY: the child uses only objects of this thread, and ends without returning to the test.
             let forked = unsafe { libc::fork() };
             if forked == 0 {
-                // SAFETY: `alarm` takes any number. It ends a child that waits for ever.
-                unsafe { libc::alarm(60) };
-                let found = catch_unwind(AssertUnwindSafe(move || {
+                end(60, move || {
                     if cursor.seek("").is_ok()
                         || snapshot.get("").is_ok()
                         || range.by_ref().all(|pair| pair.is_ok())
@@ -159,14 +169,9 @@ fn a_child_of_a_fork_leaves_a_store_in_memory_alone() {
                     }
                     drop((range, cursor, snapshot));
                     child(db)
-                }));
-                // SAFETY: `_exit` ends the process without running handlers of the parent.
-                unsafe { libc::_exit(found.unwrap_or(101)) };
+                });
             }
-            let mut status = 1;
-            // SAFETY: `status` is a valid place for an `int`.
-            unsafe { libc::waitpid(forked, &mut status, 0) };
-            status
+            status_of(forked)
         });
         let codes = codes.collect();
         stop.store(true, Ordering::Relaxed);
@@ -205,18 +210,14 @@ fn a_child_of_a_fork_frees_nothing_of_a_store_in_memory() {
             // SAFETY: the child uses only objects of this thread, and ends without returning to the test.
             let forked = unsafe { libc::fork() };
             if forked == 0 {
-                // SAFETY: `alarm` takes any number. It ends a child that waits for ever.
-                unsafe { libc::alarm(60) };
                 // SAFETY: the child has no other thread and ends here, so nothing uses or drops this handle again.
                 let db = unsafe { std::ptr::read(&raw const db) };
-                let code = catch_unwind(AssertUnwindSafe(move || drop(db))).map_or(101, |()| 0);
-                // SAFETY: `_exit` ends the process without running handlers of the parent.
-                unsafe { libc::_exit(code) };
+                end(60, move || {
+                    drop(db);
+                    0
+                });
             }
-            let mut status = 1;
-            // SAFETY: `status` is a valid place for an `int`.
-            unsafe { libc::waitpid(forked, &mut status, 0) };
-            status
+            status_of(forked)
         });
         let codes = codes.collect();
         stop.store(true, Ordering::Relaxed);
@@ -255,20 +256,13 @@ fn a_child_of_a_fork_is_refused_by_a_syncer() {
             // SAFETY: the child uses only objects of this thread, and ends without returning to the test.
             let forked = unsafe { libc::fork() };
             if forked == 0 {
-                // SAFETY: `alarm` takes any number. It ends a child that waits for ever.
-                unsafe { libc::alarm(60) };
-                let found = catch_unwind(AssertUnwindSafe(move || {
+                end(60, move || {
                     let refused = is_refused(syncer.synced()) && is_refused(own.synced());
                     drop((syncer, waiting, own));
                     i32::from(!refused)
-                }));
-                // SAFETY: `_exit` ends the process without running handlers of the parent.
-                unsafe { libc::_exit(found.unwrap_or(101)) };
+                });
             }
-            let mut status = 1;
-            // SAFETY: `status` is a valid place for an `int`.
-            unsafe { libc::waitpid(forked, &mut status, 0) };
-            status
+            status_of(forked)
         });
         let statuses = statuses.collect();
         stop.store(true, Ordering::Relaxed);
