@@ -131,7 +131,7 @@ impl Core {
         if flushed.is_ok() {
             self.pace.note(memtable.bytes(), begin.elapsed());
             // Statistics do not read what this may need, and the next merge needs it anyway.
-            for (_, one) in self.version().each().filter(|_| has_time && self.check_open().is_ok()) {
+            for (_, one) in self.version().each().take_while(|_| has_time && self.check_open().is_ok()) {
                 let _estimate = one.entries();
             }
             // Memory is not worth a failure, and there may be no room for a file.
