@@ -229,8 +229,8 @@ const STEPS: &[(&str, &str)] = &[
     ("peak_resident", "the most by which the process grew while the structure was built"),
     ("memory", "memory of the REMIX with its tags, or of one table's index"),
     ("order", "the part of the REMIX that knows the order of the keys"),
-    ("peak", "most memory of the process"),
-    ("load_peak", "most memory of the process while it loaded"),
+    ("peak", "the most by which the process grew since it opened the store"),
+    ("load_peak", "the most by which the process grew while it loaded"),
     ("threads_disturbed", "of the time of several threads, others had the CPUs; the most of all steps"),
     ("disturbed", "of the measured time, others had the CPU"),
 ];

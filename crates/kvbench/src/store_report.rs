@@ -334,7 +334,7 @@ pub(crate) fn goals(keys: u64, rows: &[Row], limited_budget: Option<u64>) -> Vec
         .iter()
         .filter_map(|&(title, figure, goal)| Some(judge(title.to_owned(), own.median(figure)?, goal)));
     let resident = limited_budget.zip(own.median("peak_bytes")).map(|(budget, peak)| {
-        judge("most memory of the process, of its budget".to_owned(), peak / budget as f64, 1.0)
+        judge("most memory that the store took, of its budget".to_owned(), peak / budget as f64, 1.0)
     });
     against.chain(alone).chain(resident).collect()
 }

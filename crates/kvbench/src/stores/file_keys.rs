@@ -7,7 +7,6 @@
 use super::pairs::Keys;
 use crate::data::{Decimal, Permutation, Set, mix};
 use crate::job::DataFile;
-use crate::usage;
 use std::io;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -45,7 +44,6 @@ pub(crate) struct FileKeys {
     /// Whether a key of the file has the byte [`LAST`].
     has_last: bool,
     seed: u64,
-    memory_bytes: u64,
     /// Facts.
     pub(crate) told: Told,
 }
@@ -66,12 +64,8 @@ fn marked(key: &[u8]) -> usize {
 impl FileKeys {
     /// Loads a file; `margin_bytes` of memory must stay free.
     pub(crate) fn load(file: &DataFile, margin_bytes: u64, seed: u64) -> io::Result<Self> {
-        let before = usage::resident_bytes();
-        let mut keys = FileKeys::new(file.load(margin_bytes)?, seed)
-            .map_err(|error| crate::errors::told(file.path.display(), &error))?;
-        let grown = usage::resident_bytes().zip(before).map(|(now, before)| now.saturating_sub(before));
-        keys.memory_bytes = grown.unwrap_or(0);
-        Ok(keys)
+        FileKeys::new(file.load(margin_bytes)?, seed)
+            .map_err(|error| crate::errors::told(file.path.display(), &error))
     }
 
     fn new(set: Set, seed: u64) -> io::Result<Self> {
@@ -102,15 +96,7 @@ impl FileKeys {
         }
         let order = Permutation::new(told.keys, seed ^ 1);
         let order = (0..told.keys).map(|at| taken[order.apply(at) as usize]).collect();
-        Ok(FileKeys {
-            set,
-            order,
-            mark: vec![MARK; marks + 1],
-            has_last,
-            seed: mix(seed),
-            memory_bytes: 0,
-            told,
-        })
+        Ok(FileKeys { set, order, mark: vec![MARK; marks + 1], has_last, seed: mix(seed), told })
     }
 
     /// One of the keys at random.
@@ -149,10 +135,6 @@ impl Keys for FileKeys {
             before.push(LAST);
         }
         before.into()
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        self.memory_bytes
     }
 }
 

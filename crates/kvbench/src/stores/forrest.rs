@@ -22,10 +22,8 @@ impl<const IS_ENCRYPTED: bool> Store for Forrest<IS_ENCRYPTED> {
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
         let path = settings.directory.join("store");
-        let builder = match settings.is_strict {
-            true => Db::builder().memory_bytes(settings.budget_bytes()),
-            false => Db::builder(),
-        };
+        // The indexes of tables are within the budget too.
+        let builder = Db::builder().memory_bytes(settings.budget_bytes());
         #[cfg(feature = "encryption")]
         let builder = match IS_ENCRYPTED {
             true => builder.encryption_key(forrest::EncryptionKey::from_bytes([0x5e; 32])),

@@ -32,10 +32,6 @@ pub(crate) trait Keys: Sync {
     fn absent(&self, number: u64) -> Self::Key;
     /// Where a seek that must find `key` begins: between it and any smaller one.
     fn before(&self, key: &Self::Key) -> Self::Key;
-    /// What the source takes of this process's memory, in bytes.
-    fn memory_bytes(&self) -> u64 {
-        0
-    }
 }
 
 /// Random keys, of a mixed seed.
@@ -103,6 +99,11 @@ impl<K: Keys> Pairs<K> {
 
     /// Pairs in the store.
     pub(crate) fn len(&self) -> u64 {
+        self.rewrites.len() as u64
+    }
+
+    /// What it has taken of this process's memory since it was made, in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
         self.rewrites.len() as u64
     }
 

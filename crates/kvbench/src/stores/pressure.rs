@@ -209,7 +209,6 @@ impl Arm<'_> {
             cache_bytes: self.orders.cache_bytes as usize,
             durability,
             compression: Compression::None,
-            is_strict: true,
             separates: self.orders.scenario == Scenario::Values,
         }
     }

@@ -11,7 +11,7 @@ use super::steady::{self, Warmed};
 use super::store::{Answer, Fault, Reader, Settings, Store, Way};
 use crate::data::{Choice, Distribution, fold_bytes};
 use crate::job::{Durability, Figures, Job, Life, Orders, Outcome, Report, StoreStep as Step};
-use crate::{latency, usage};
+use crate::{latency, machine, usage};
 use std::array;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -40,6 +40,8 @@ struct Arm<'a, S, K> {
     orders: &'a Orders,
     pairs: Pairs<K>,
     figures: Figures,
+    /// What the process occupied before it opened the store, in bytes.
+    before: Option<u64>,
 }
 
 /// Does an arm, with the keys of a file if there are any.
@@ -59,14 +61,14 @@ fn run_with<S: Store, K: Keys>(job: &Job, orders: &Orders, pairs: Pairs<K>, repo
     let work = || -> Answer<Figures> {
         let budget = orders.budget_bytes as usize;
         let settings = Settings {
-            // Where there is a limit, what a store takes beyond its budget is missing in the page cache.
-            is_strict: job.group.is_some(),
             compression: orders.compression,
             ..Settings::shared_out(&orders.directory, budget, orders.durability)
         };
-        let start = Instant::now();
+        // What loading a file of keys took at its peak is none of the store's.
+        machine::begin_peak();
+        let (before, start) = (usage::resident_bytes(), Instant::now());
         let store = S::open(&settings)?;
-        let mut arm = Arm { store, job, orders, pairs, figures: Figures::default() };
+        let mut arm = Arm { store, job, orders, pairs, figures: Figures::default(), before };
         match orders.life {
             Life::Whole => arm.run(report)?,
             Life::Reopened { pairs, sum } => arm.reopened(start, pairs, sum)?,
@@ -233,8 +235,8 @@ impl<S: Store, K: Keys> Arm<'_, S, K> {
     }
 
     fn note_peak(&mut self, name: &str) {
-        if let Some(bytes) = usage::peak_bytes() {
-            self.figures.set(name, bytes.saturating_sub(self.pairs.keys.memory_bytes()) as f64);
+        if let (Some(peak), Some(before)) = (usage::peak_bytes(), self.before) {
+            self.figures.set(name, peak.saturating_sub(before + self.pairs.memory_bytes()) as f64);
         }
     }
 

@@ -22,8 +22,6 @@ pub(crate) struct Settings<'a> {
     pub(crate) durability: Durability,
     /// How tables are compressed, in a store that does.
     pub(crate) compression: Compression,
-    /// Whether indexes are part of the budget too, if the store has such a limit.
-    pub(crate) is_strict: bool,
     /// Whether values of [`SEPARATED_BYTES`] and more are kept apart from their keys, in a store that does.
     pub(crate) separates: bool,
 }
@@ -45,7 +43,6 @@ impl<'a> Settings<'a> {
             cache_bytes: budget_bytes - MEMTABLES * memtable_bytes,
             durability,
             compression: Compression::None,
-            is_strict: false,
             separates: false,
         }
     }
