@@ -15,6 +15,7 @@ use crate::{Benchmark, KeyType, Projection, Scan};
 use anyhow::{Context, Result, bail};
 use forrest::{Db, Durability, WriteBatch};
 use std::hint::black_box;
+use std::ops::Bound;
 use std::time::Duration;
 
 const DIRECTORY: &str = "forrest";
@@ -86,21 +87,26 @@ impl ForrestClient {
         if let (Projection::Count, 0, usize::MAX) = (&projection, from, most) {
             return Ok(self.0.count(..)? as usize);
         }
-        // A cursor skips without reading values.
-        let mut cursor = self.0.cursor();
-        if !cursor.first()? || (from > 0 && !cursor.skip(from as u64)?) {
-            return Ok(0);
-        }
-        let first = cursor.key().unwrap_or_default().to_vec();
-        let mut count = 0;
-        for entry in self.0.range(&first[..]..).take(most) {
-            let entry = entry?;
-            match projection {
-                Projection::Full => _ = black_box(entry.value_bytes()?),
-                Projection::Id => _ = black_box(entry.key()),
-                Projection::Count => {}
+        let mut first = Bound::Unbounded;
+        if from > 0 {
+            // A cursor skips without reading values.
+            let mut cursor = self.0.cursor().keys_only();
+            if !cursor.first()? || !cursor.skip(from as u64)? {
+                return Ok(0);
             }
-            count += 1;
+            first = Bound::Included(cursor.key().unwrap_or_default().to_vec());
+        }
+        let (range, mut count) = (self.0.range((first, Bound::Unbounded)), 0);
+        if let Projection::Full = projection {
+            for entry in range.take(most) {
+                black_box(entry?.value_bytes()?);
+                count += 1;
+            }
+        } else {
+            for key in range.keys().take(most) {
+                black_box(&*key?);
+                count += 1;
+            }
         }
         Ok(count)
     }
