@@ -25,6 +25,7 @@ mod instructions;
 mod java;
 mod kafka;
 mod kafka_suites;
+mod lanes;
 mod leveldb;
 mod models;
 mod msrv;

@@ -3,6 +3,7 @@
 //! Each function returns at once if the requirement is present, or installs it if that is allowed. Otherwise it fails
 //! with the reason, and the step is skipped with that reason.
 
+use std::fs::File;
 use std::path::PathBuf;
 
 use crate::workspace::{self, Workspace};
@@ -58,7 +59,15 @@ fn rustup(workspace: &Workspace, arguments: &[&str]) -> Result<(), String> {
     if !on_path("rustup") {
         return Err("there is no rustup to add it".to_owned());
     }
+    let _lock = installing(workspace)?;
     workspace::run(workspace.command("rustup").args(arguments))
+}
+
+/// Two steps may run at once, and what they install by is for one caller at a time. The lock ends with the file.
+fn installing(workspace: &Workspace) -> Result<File, String> {
+    let path = workspace.target.join("installing.lock");
+    let locked = File::create(&path).and_then(|file| file.lock().map(|()| file));
+    locked.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Whether a program is found on the path.
@@ -182,5 +191,6 @@ fn apt(workspace: &Workspace, arguments: &[&str]) -> Result<(), String> {
         command.args(["-n", "env"]);
     }
     command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]).args(arguments);
+    let _lock = installing(workspace)?;
     workspace::run(&mut command)
 }

@@ -3,9 +3,11 @@
 //! By hand it runs the steps in [`QUICK`], whose tests enumerate less than they do in CI. With `CI=true` in the
 //! environment, or with `--full`, it runs every step, in full size.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::foreign::{TESTS, with_foreign};
+use crate::lanes::{self, Build, Planned};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{
@@ -13,78 +15,74 @@ use crate::{
     mutants, node, packages, page, portable, python, races, raft, redis, required, setup, soak, tidy, vm,
 };
 
-const STEPS: &[Step] = &[
-    Step { name: "fmt", does: "formatting", run: fmt },
-    Step { name: "tidy", does: "house rules that no lint knows", run: tidy::step },
-    Step { name: "clippy", does: "lints, with warnings denied", run: clippy },
-    Step { name: "docs", does: "documentation, and what the Markdown files mention", run: docs::step },
-    Step {
-        name: "engine",
-        does: "the kernel home's engine in user space, under sanitizers",
-        run: engine::step,
+/// All steps. The first that may begin does (`lanes.rs`), so those stand first that fail soonest; the last ones are
+/// those that a slow machine leaves out.
+const STEPS: &[Planned] = &[
+    apart("fmt", "formatting", fmt),
+    apart("tidy", "house rules that no lint knows", tidy::step),
+    makes("clippy", "lints, with warnings denied", clippy),
+    makes("build", "building what the step tests runs, and other steps use", build),
+    uses("tests", "unit, integration and documentation tests", tests),
+    makes("docs", "documentation, and what the Markdown files mention", docs::step),
+    makes("cross", "compiling for AArch64, FreeBSD and macOS", cross),
+    apart("engine", "the kernel home's engine in user space, under sanitizers", engine::step),
+    uses("install", "what is installed and packaged, used from C and at the shell", install::step),
+    apart("counted", "instructions of operations, compared with the record", instructions::step),
+    uses("page", "the page that kvbench makes of records, in a browser", page::step),
+    makes("python", "the Python package: its tests, its guide, its types", python::step),
+    uses("go", "the Go modules: their tests, other projects' tests of them, the guide", go::step),
+    uses(node::NAME, node::DOES, node::step),
+    uses("kafka", "the Java packages: their tests, Kafka's tests of state stores, the guide", kafka::step),
+    Planned {
+        // Both take what they are run with from one environment of Python, and each installs the package there.
+        after: &["build", "python"],
+        ..uses("leveldb", "LevelDB's own test of its C functions, plyvel's tests, the guide", leveldb::step)
     },
-    Step { name: "tests", does: "unit, integration and documentation tests", run: tests },
-    Step {
-        name: "install",
-        does: "what is installed and packaged, used from C and at the shell",
-        run: install::step,
+    apart(collisions::NAME, collisions::DOES, collisions::step),
+    apart("loom", "models of the lock-free protocols", models::loom),
+    Planned {
+        // It runs what the other has built.
+        after: &["loom"],
+        ..apart("weakened", "models with a protocol weakened, each of which must fail", models::weakened)
     },
-    Step {
-        name: "counted",
-        does: "instructions of operations, compared with the record",
-        run: instructions::step,
+    uses(histories::NAME, histories::DOES, histories::step),
+    Planned {
+        // Both build the program that checks.
+        after: &["build", histories::NAME],
+        ..uses(raft::NAME, raft::DOES, raft::step)
     },
-    Step { name: "page", does: "the page that kvbench makes of records, in a browser", run: page::step },
-    Step { name: "python", does: "the Python package: its tests, its guide, its types", run: python::step },
-    Step {
-        name: "go",
-        does: "the Go modules: their tests, other projects' tests of them, the guide",
-        run: go::step,
-    },
-    Step { name: node::NAME, does: node::DOES, run: node::step },
-    Step {
-        name: "kafka",
-        does: "the Java packages: their tests, Kafka's tests of state stores, the guide",
-        run: kafka::step,
-    },
-    Step {
-        name: "leveldb",
-        does: "LevelDB's own test of its C functions, plyvel's tests, the guide",
-        run: leveldb::step,
-    },
-    Step { name: collisions::NAME, does: collisions::DOES, run: collisions::step },
-    Step { name: "loom", does: "models of the lock-free protocols", run: models::loom },
-    Step {
-        name: "weakened",
-        does: "models with a protocol weakened, each of which must fail",
-        run: models::weakened,
-    },
-    Step { name: histories::NAME, does: histories::DOES, run: histories::step },
-    Step { name: raft::NAME, does: raft::DOES, run: raft::step },
-    Step {
-        name: "redis",
-        does: "Valkey's tests and Redis's clients with forrest serve, the guide",
-        run: redis::step,
-    },
-    Step { name: "cross", does: "compiling for AArch64, FreeBSD and macOS", run: cross },
-    Step {
-        name: "msrv",
-        does: "the libraries, built with the oldest Rust that they promise",
-        run: msrv::step,
-    },
-    Step { name: vm::NAME, does: vm::DOES, run: vm::step },
-    Step { name: soak::NAME, does: soak::DOES, run: soak::step },
-    Step { name: "packages", does: "the crates as the registry gets them", run: packages::step },
-    Step { name: "races", does: "stress tests under AddressSanitizer and ThreadSanitizer", run: races::step },
-    Step { name: "mutants", does: mutants::DOES, run: mutants::step },
-    Step { name: "portable", does: "unit and model tests for AArch64, emulated", run: portable::step },
+    uses("redis", "Valkey's tests and Redis's clients with forrest serve, the guide", redis::step),
+    apart("msrv", "the libraries, built with the oldest Rust that they promise", msrv::step),
+    uses(vm::NAME, vm::DOES, vm::step),
+    uses(soak::NAME, soak::DOES, soak::step),
+    apart("packages", "the crates as the registry gets them", packages::step),
+    apart("races", "stress tests under AddressSanitizer and ThreadSanitizer", races::step),
+    makes("mutants", mutants::DOES, mutants::step),
+    apart("portable", "unit and model tests for AArch64, emulated", portable::step),
 ];
 
-/// The steps that run by hand when none is named.
-const QUICK: &[&str] = &["fmt", "tidy", "clippy", "docs", "tests"];
+type Run = fn(&Workspace) -> Verdict;
 
-/// After this, CI begins no further step: it ends a run of 90 minutes and keeps nothing of it. The last steps in the
-/// list are those that a slow machine leaves out.
+const fn planned(name: &'static str, does: &'static str, run: Run, build: Build) -> Planned {
+    Planned { step: Step { name, does, run }, build, after: &[] }
+}
+
+const fn apart(name: &'static str, does: &'static str, run: Run) -> Planned {
+    planned(name, does, run, Build::Apart)
+}
+
+const fn makes(name: &'static str, does: &'static str, run: Run) -> Planned {
+    planned(name, does, run, Build::Makes)
+}
+
+const fn uses(name: &'static str, does: &'static str, run: Run) -> Planned {
+    Planned { after: &["build"], ..planned(name, does, run, Build::Uses) }
+}
+
+/// The steps that run by hand when none is named.
+const QUICK: &[&str] = &["fmt", "tidy", "clippy", "build", "tests", "docs"];
+
+/// After this, CI begins no further step: it ends a run of 90 minutes and keeps nothing of it.
 const CI_LIMIT: Duration = Duration::from_secs(68 * 60);
 
 /// Asks for every step, and for tests of full size.
@@ -95,22 +93,37 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     let is_asked = arguments.iter().any(|one| one == FULL);
     let limit = if workspace.is_full && !is_asked { CI_LIMIT } else { Duration::MAX };
     let workspace = if is_asked { workspace.full() } else { workspace.clone() };
-    let names: Vec<&String> = arguments.iter().filter(|one| *one != FULL).collect();
-    if let Some(unknown) = names.iter().find(|name| !STEPS.iter().any(|step| step.name == **name)) {
+    let mut names: Vec<&String> = arguments.iter().filter(|one| *one != FULL).collect();
+    let mut result = None;
+    if let [option, path, ..] = names[..]
+        && option == lanes::ALONE
+    {
+        result = Some(path);
+        names.drain(..2);
+    }
+    if let Some(unknown) = names.iter().find(|name| !STEPS.iter().any(|one| one.step.name == **name)) {
         return Err(Failure::Usage(format!("no step is called {unknown:?}")));
     }
     let chosen = chosen(&names, workspace.is_full);
+    match (result, &chosen[..]) {
+        (Some(result), [one]) => return lanes::alone(&workspace, &one.step, Path::new(result)),
+        (Some(_), _) => return Err(Failure::Usage(format!("{} takes a file and a step", lanes::ALONE))),
+        (None, _) => {}
+    }
     if !workspace.is_full {
         println!("quick size, {} of {} steps; {FULL} runs all that CI runs", chosen.len(), STEPS.len());
     }
-    steps::run_within(&workspace, &chosen, limit)
+    match chosen[..] {
+        [one] => steps::run(&workspace, &[&one.step]),
+        _ => lanes::run(&workspace, &chosen, limit),
+    }
 }
 
 /// The steps with these names; without names those of the size.
-fn chosen(names: &[&String], is_full: bool) -> Vec<&'static Step> {
-    let is_chosen = |step: &&Step| match names {
-        [] => is_full || QUICK.contains(&step.name),
-        names => names.iter().any(|name| *name == step.name),
+fn chosen(names: &[&String], is_full: bool) -> Vec<&'static Planned> {
+    let is_chosen = |planned: &&Planned| match names {
+        [] => is_full || QUICK.contains(&planned.step.name),
+        names => names.iter().any(|name| *name == planned.step.name),
     };
     STEPS.iter().filter(is_chosen).collect()
 }
@@ -118,13 +131,15 @@ fn chosen(names: &[&String], is_full: bool) -> Vec<&'static Step> {
 /// The help text about sizes and steps.
 pub(crate) fn help() -> String {
     let mut help = "\nSteps (*: run by hand when none is named):\n".to_owned();
-    for Step { name, does, .. } in STEPS {
+    for Planned { step: Step { name, does, .. }, .. } in STEPS {
         let mark = if QUICK.contains(name) { '*' } else { ' ' };
         help += &format!("{mark} {name:<9} {does}\n");
     }
     help + "\nBy hand tests run in quick size, also in a step that is named: they assert the same as in CI, and\n\
             enumerate less. With --full, or CI=true in the environment, they run in full size, and without\n\
             names every step runs. With CI=true, no step begins after 68 minutes, and the summary names those.\n\n\
+            Two steps run at once, and the output of each is printed when it ends; until then it is in\n\
+            target/steps. A single step prints at once.\n\n\
             The last line printed is 'N passed, N failed, N skipped', in steps.\n"
 }
 
@@ -145,6 +160,12 @@ fn clippy(workspace: &Workspace) -> Verdict {
         &["clippy", "--workspace", "--all-targets", "--locked"],
         &["--", "-D", "warnings"],
     )
+}
+
+fn build(workspace: &Workspace) -> Verdict {
+    // What is left out is a matter of the step that runs the tests.
+    with_foreign(workspace, TESTS, &["--no-run"])?;
+    Ok(Outcome::Passed)
 }
 
 fn tests(workspace: &Workspace) -> Verdict {
@@ -221,16 +242,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_have_names_of_their_own() {
-        for (at, step) in STEPS.iter().enumerate() {
-            assert!(STEPS[..at].iter().all(|before| before.name != step.name), "{}", step.name);
+    fn steps_have_names_of_their_own_and_wait_for_those_before_them() {
+        for (at, Planned { step, after, build }) in STEPS.iter().enumerate() {
+            let is_before = |name: &str| STEPS[..at].iter().any(|before| before.step.name == name);
+            assert!(!is_before(step.name), "{}", step.name);
+            // So no step waits for one that waits for it.
+            assert!(after.iter().all(|name| is_before(name)), "{} comes before {after:?}", step.name);
+            assert!(*build != Build::Uses || after.contains(&"build"), "{}", step.name);
         }
     }
 
     #[test]
     fn the_size_chooses_the_steps() {
         let names = |names: &[&String], is_full| -> Vec<&str> {
-            chosen(names, is_full).iter().map(|step| step.name).collect()
+            chosen(names, is_full).iter().map(|one| one.step.name).collect()
         };
         assert_eq!(names(&[], false), QUICK, "each is a step, and they are in the order of the steps");
         assert_eq!(names(&[], true).len(), STEPS.len());
@@ -243,5 +268,7 @@ mod tests {
         let workspace = Workspace::find().expect("this test runs in it");
         let refused = run(&workspace, &["fmt".to_owned(), "nothing".to_owned()]);
         assert!(matches!(refused, Err(Failure::Usage(why)) if why.contains("nothing")));
+        let without_a_step = run(&workspace, &[lanes::ALONE.to_owned(), "file".to_owned()]);
+        assert!(matches!(without_a_step, Err(Failure::Usage(_))));
     }
 }

@@ -1,0 +1,363 @@
+//! Runs the steps of `cargo xtask test` in two lanes: two steps at once, because most of them use one of two processors
+//! for much of their time, or wait.
+//!
+//! The next step to begin is the first of the list that may. It waits for the steps that it names, and for the target
+//! directory: cargo builds there for one caller at a time, so a second one would hold a lane and do nothing. After a
+//! failure no step begins, and the other lane's step ends; after the time limit no step begins either.
+//!
+//! Each step runs in a process of its own. So its output is one file below the target directory, which is printed when
+//! the step ends, and the system counts the time of the processors that it used.
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal as _, Write};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::failure::Failure;
+use crate::files;
+use crate::steps::{self, Ended, Outcome, Record, Step, told};
+use crate::workspace::Workspace;
+
+/// How many steps run at once.
+const LANES: usize = 2;
+
+/// What a step does with the build that the steps share, which is in the target directory itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// It builds there, which takes minutes. Meanwhile no other step can.
+    Makes,
+    /// It uses what the step `build` has made. Cargo only looks whether it is up to date, mostly when the step begins.
+    Uses,
+    /// It builds elsewhere, or not at all.
+    Apart,
+}
+
+/// A step, and what it waits for.
+pub(crate) struct Planned {
+    pub(crate) step: Step,
+    pub(crate) build: Build,
+    /// The names of steps that end before it begins, if they are to run at all.
+    pub(crate) after: &'static [&'static str],
+}
+
+/// Runs the steps, and prints the output of each and the summary. A step that would begin after the limit is skipped.
+pub(crate) fn run(workspace: &Workspace, plan: &[&Planned], limit: Duration) -> Result<(), Failure> {
+    let began = Instant::now();
+    let late = || {
+        let elapsed = began.elapsed();
+        (elapsed >= limit).then(|| format!("the steps before it took {}", told(elapsed)))
+    };
+    let directory = workspace.target.join("steps");
+    files::empty(&directory).map_err(Failure::Broken)?;
+    println!("what a step prints comes when it ends, and is in {} before", directory.display());
+    let lanes = Lanes { workspace, plan, directory: &directory, late: &late, execute: &apart };
+    let records = lanes.run(&mut io::stdout().lock()).map_err(|error| Failure::Broken(error.to_string()))?;
+    print!("\n{}", steps::summary(&records, began.elapsed()));
+    if steps::has_failed(&records) { Err(Failure::Failed) } else { Ok(()) }
+}
+
+/// Runs a step and writes its output to the file.
+type Execute<'a> = dyn Fn(&Workspace, &Step, &Path) -> Ended + Sync + 'a;
+
+struct Lanes<'a> {
+    workspace: &'a Workspace,
+    plan: &'a [&'a Planned],
+    /// For the files with output.
+    directory: &'a Path,
+    /// Why no step may begin any more.
+    late: &'a dyn Fn() -> Option<String>,
+    execute: &'a Execute<'a>,
+}
+
+/// Where a step is.
+enum State {
+    Waits,
+    Runs,
+    Ended(Ended),
+}
+
+impl Lanes<'_> {
+    /// Runs all that may run, and writes what there is to read.
+    fn run(&self, out: &mut impl Write) -> io::Result<Vec<Record>> {
+        let mut states: Vec<State> = self.plan.iter().map(|_| State::Waits).collect();
+        let (ends, ended) = mpsc::channel();
+        thread::scope(|scope| {
+            loop {
+                while let Some(at) = next(self.plan, &states) {
+                    let name = self.plan[at].step.name;
+                    if let Some(why) = (self.late)() {
+                        writeln!(out, "\n== {name} skipped: {why}")?;
+                        states[at] = State::Ended(Ended::skipped(why));
+                        continue;
+                    }
+                    let output = self.directory.join(name).with_extension("txt");
+                    writeln!(out, "\n== {name} begins{}", self.beside(&states))?;
+                    states[at] = State::Runs;
+                    let ends = ends.clone();
+                    let (execute, workspace, step) = (self.execute, self.workspace, &self.plan[at].step);
+                    scope.spawn(move || {
+                        let ended = execute(workspace, step, &output);
+                        // The receiver is there while a step runs, unless nothing can be printed any more.
+                        drop(ends.send((at, output, ended)));
+                    });
+                }
+                if !states.iter().any(|state| matches!(state, State::Runs)) {
+                    break;
+                }
+                let (at, output, ended) = ended.recv().map_err(io::Error::other)?;
+                let Step { name, does, .. } = self.plan[at].step;
+                writeln!(out, "\n== {}/{} {name}: {does}", at + 1, self.plan.len())?;
+                if let Ok(mut output) = File::open(output) {
+                    io::copy(&mut output, out)?;
+                }
+                writeln!(out, "{}", ended.line(self.workspace, name))?;
+                states[at] = State::Ended(ended);
+            }
+            let ended = states.into_iter().map(|state| match state {
+                State::Ended(ended) => Some(ended),
+                State::Waits | State::Runs => None,
+            });
+            Ok(self.plan.iter().map(|planned| planned.step.name).zip(ended).collect())
+        })
+    }
+
+    /// The steps that run.
+    fn beside(&self, states: &[State]) -> String {
+        let running = self.plan.iter().zip(states).filter(|(_, state)| matches!(state, State::Runs));
+        let names: Vec<&str> = running.map(|(planned, _)| planned.step.name).collect();
+        match names[..] {
+            [] => String::new(),
+            _ => format!(" beside {}", names.join(", ")),
+        }
+    }
+}
+
+/// The step to begin now, if there is one.
+fn next(plan: &[&Planned], states: &[State]) -> Option<usize> {
+    let running = || plan.iter().zip(states).filter(|(_, state)| matches!(state, State::Runs));
+    let has_failed = states.iter().any(|state| matches!(state, State::Ended(Ended { verdict: Err(_), .. })));
+    if has_failed || running().count() == LANES {
+        return None;
+    }
+    let is_building = running().any(|(planned, _)| planned.build == Build::Makes);
+    let has_ended = |name: &str| {
+        let mut steps = plan.iter().zip(states).filter(|(planned, _)| planned.step.name == name);
+        steps.all(|(_, state)| matches!(state, State::Ended(_)))
+    };
+    plan.iter().zip(states).position(|(planned, state)| {
+        matches!(state, State::Waits)
+            && !(is_building && planned.build != Build::Apart)
+            && planned.after.iter().all(|name| has_ended(name))
+    })
+}
+
+/// The first argument of `cargo xtask test` in the process of a step: a file for how it ended, and the step follow.
+pub(crate) const ALONE: &str = "--alone";
+
+/// Runs a step in a process of its own.
+fn apart(workspace: &Workspace, step: &Step, output: &Path) -> Ended {
+    let start = Instant::now();
+    ended_apart(workspace, step, output).unwrap_or_else(|why| Ended {
+        verdict: Err(why),
+        elapsed: start.elapsed(),
+        used: None,
+    })
+}
+
+fn ended_apart(workspace: &Workspace, step: &Step, output: &Path) -> Result<Ended, String> {
+    let told = |error: io::Error| format!("{}: {error}", output.display());
+    let file = File::create(output).map_err(told)?;
+    let result = output.with_extension("result");
+    // On Linux this is the program that runs, also when a step has built another in its place.
+    let this = if cfg!(target_os = "linux") {
+        "/proc/self/exe".into()
+    } else {
+        std::env::current_exe().map_err(told)?
+    };
+    let mut command = workspace.command(this);
+    command.args(["test", ALONE]).arg(&result).arg(step.name).args(workspace.is_full.then_some("--full"));
+    if io::stdout().is_terminal() && std::env::var_os("CARGO_TERM_COLOR").is_none() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    let status = command.stdout(file.try_clone().map_err(told)?).stderr(Stdio::from(file)).status();
+    let status = status.map_err(|error| format!("cannot run the step: {error}"))?;
+    let text = fs::read_to_string(&result);
+    text.ok().and_then(|text| read(&text)).ok_or_else(|| format!("its process ended by {status}"))
+}
+
+/// What the process of a step does.
+pub(crate) fn alone(workspace: &Workspace, step: &Step, result: &Path) -> Result<(), Failure> {
+    files::write(result, written(&steps::run_one(workspace, step)).as_bytes()).map_err(Failure::Broken)
+}
+
+/// How a step ended, as a process tells it to another: two lines, and the reason.
+fn written(ended: &Ended) -> String {
+    let (how, why) = match &ended.verdict {
+        Ok(Outcome::Passed) => ("passed", ""),
+        Ok(Outcome::Skipped(why)) => ("skipped", &why[..]),
+        Err(why) => ("failed", &why[..]),
+    };
+    let used = ended.used.map_or_else(|| "-".to_owned(), |used| used.as_millis().to_string());
+    format!("{how}\n{} {used}\n{why}", ended.elapsed.as_millis())
+}
+
+fn read(text: &str) -> Option<Ended> {
+    let (how, rest) = text.split_once('\n')?;
+    let (times, why) = rest.split_once('\n')?;
+    let (elapsed, used) = times.split_once(' ')?;
+    let verdict = match how {
+        "passed" => Ok(Outcome::Passed),
+        "skipped" => Ok(Outcome::Skipped(why.to_owned())),
+        "failed" => Err(why.to_owned()),
+        _ => return None,
+    };
+    let millis = |text: &str| Some(Duration::from_millis(text.parse().ok()?));
+    let used = if used == "-" { None } else { Some(millis(used)?) };
+    Some(Ended { verdict, elapsed: millis(elapsed)?, used })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::sync::Barrier;
+
+    fn planned(name: &'static str, build: Build, after: &'static [&'static str]) -> Planned {
+        Planned { step: Step { name, does: "what it does", run: |_| Ok(Outcome::Passed) }, build, after }
+    }
+
+    fn ended(verdict: steps::Verdict) -> Ended {
+        Ended { verdict, elapsed: Duration::ZERO, used: None }
+    }
+
+    /// The name of the step that begins beside those that run and after those that have passed.
+    fn begins(plan: &[Planned], running: &[&str], passed: &[&str]) -> Option<&'static str> {
+        let state = |planned: &Planned| match planned.step.name {
+            name if running.contains(&name) => State::Runs,
+            name if passed.contains(&name) => State::Ended(ended(Ok(Outcome::Passed))),
+            _ => State::Waits,
+        };
+        let states: Vec<State> = plan.iter().map(state).collect();
+        next(&plan.iter().collect::<Vec<_>>(), &states).map(|at| plan[at].step.name)
+    }
+
+    /// Runs fake steps; returns how each ended, and what was printed.
+    fn run_fakes(
+        name: &str,
+        plan: &[Planned],
+        late: &dyn Fn() -> Option<String>,
+        execute: &Execute<'_>,
+    ) -> (Vec<Record>, String) {
+        let workspace = Workspace::find().expect("this test runs in it");
+        let directory = workspace.target.join("tmp").join(name);
+        files::empty(&directory).expect("it is made");
+        let plan: Vec<&Planned> = plan.iter().collect();
+        let lanes = Lanes { workspace: &workspace, plan: &plan, directory: &directory, late, execute };
+        let mut out = Vec::new();
+        let records = lanes.run(&mut out).expect("memory can be written to");
+        (records, String::from_utf8(out).expect("it is text"))
+    }
+
+    #[test]
+    fn the_first_step_that_may_begin_does() {
+        let plan = [
+            planned("clippy", Build::Makes, &[]),
+            planned("build", Build::Makes, &[]),
+            planned("tests", Build::Uses, &["build"]),
+            planned("loom", Build::Apart, &[]),
+            planned("weakened", Build::Apart, &["loom"]),
+            planned("docs", Build::Makes, &[]),
+        ];
+        assert_eq!(begins(&plan, &[], &[]), Some("clippy"));
+        assert_eq!(begins(&plan, &["clippy"], &[]), Some("loom"), "another build would wait");
+        assert_eq!(begins(&plan, &["clippy"], &["loom"]), Some("weakened"));
+        assert_eq!(begins(&plan, &["clippy", "loom"], &[]), None, "there are two lanes");
+        assert_eq!(begins(&plan, &["loom"], &["clippy"]), Some("build"));
+        assert_eq!(begins(&plan, &["loom"], &["clippy", "build"]), Some("tests"));
+        assert_eq!(begins(&plan, &["build"], &["clippy", "loom", "weakened"]), None, "tests needs the build");
+        assert_eq!(begins(&plan, &["tests"], &["clippy", "build", "loom", "weakened"]), Some("docs"));
+        assert_eq!(begins(&plan[4..], &[], &[]), Some("weakened"), "loom does not run at all");
+        assert_eq!(begins(&plan[2..3], &[], &["tests"]), None);
+    }
+
+    #[test]
+    fn two_steps_run_at_once_and_the_output_of_each_is_whole() {
+        let plan = [planned("one", Build::Apart, &[]), planned("two", Build::Apart, &[])];
+        let both = Barrier::new(2);
+        let execute = |_: &Workspace, step: &Step, output: &Path| {
+            let mut file = File::create(output).expect("it is made");
+            for line in 1..=3 {
+                // Each line of one step is beside the same line of the other.
+                both.wait();
+                writeln!(file, "{} {line}", step.name).expect("it is written");
+            }
+            ended(Ok(Outcome::Passed))
+        };
+        let (records, printed) = run_fakes("the_output_of_each_is_whole", &plan, &|| None, &execute);
+        assert!(!steps::has_failed(&records));
+        assert!(printed.contains("== two begins beside one\n"), "{printed}");
+        for (number, name) in [(1, "one"), (2, "two")] {
+            let whole = format!(
+                "\n== {number}/2 {name}: what it does\n{name} 1\n{name} 2\n{name} 3\n== {name} passed in 0.0 s\n"
+            );
+            assert!(printed.contains(&whole), "{printed}");
+        }
+    }
+
+    #[test]
+    fn after_a_failure_the_other_step_ends_and_no_step_begins() {
+        let plan = [
+            planned("fails", Build::Apart, &[]),
+            planned("passes", Build::Apart, &[]),
+            planned("unreached", Build::Apart, &["fails"]),
+        ];
+        let both = Barrier::new(2);
+        let execute = |_: &Workspace, step: &Step, _: &Path| {
+            both.wait();
+            ended(if step.name == "fails" { Err("it broke".to_owned()) } else { Ok(Outcome::Passed) })
+        };
+        let (records, printed) = run_fakes("after_a_failure", &plan, &|| None, &execute);
+        assert!(steps::has_failed(&records) && printed.contains("fails FAILED after 0.0 s: it broke"));
+        let verdicts: Vec<_> =
+            records.iter().map(|(_, ended)| ended.as_ref().map(|one| one.verdict.is_ok())).collect();
+        assert_eq!(verdicts, [Some(false), Some(true), None]);
+    }
+
+    #[test]
+    fn what_would_begin_too_late_is_skipped_and_does_not_fail() {
+        let plan = [
+            planned("first", Build::Apart, &[]),
+            planned("second", Build::Apart, &["first"]),
+            planned("third", Build::Apart, &["second"]),
+        ];
+        let asked = Cell::new(0);
+        let late = || {
+            asked.set(asked.get() + 1);
+            (asked.get() > 1).then(|| "it is late".to_owned())
+        };
+        let execute = |_: &Workspace, step: &Step, _: &Path| {
+            assert_eq!(step.name, "first", "it begins too late");
+            ended(Ok(Outcome::Passed))
+        };
+        let (records, printed) = run_fakes("too_late", &plan, &late, &execute);
+        assert!(!steps::has_failed(&records));
+        assert!(printed.contains("== third skipped: it is late"), "{printed}");
+        let late = || Some(Ended::skipped("it is late".to_owned()));
+        assert_eq!(records[1..], [("second", late()), ("third", late())]);
+    }
+
+    #[test]
+    fn how_a_step_ended_is_told_from_one_process_to_the_other() {
+        let why = "it broke\nin two lines".to_owned();
+        for verdict in [Ok(Outcome::Passed), Ok(Outcome::Skipped(why.clone())), Err(why)] {
+            for used in [None, Some(Duration::from_millis(1230))] {
+                let ended = Ended { verdict: verdict.clone(), elapsed: Duration::from_millis(4560), used };
+                assert_eq!(read(&written(&ended)), Some(ended));
+            }
+        }
+        assert_eq!(read("passed\n"), None, "it was cut off");
+    }
+}
