@@ -22,6 +22,16 @@ impl Row {
     fn median(&self, name: &str) -> Option<f64> {
         self.figures.get(name).map(|figure| figure.median)
     }
+
+    /// The same of a step's figure, whose name ends so.
+    fn of(&self, step: &str, end: &str) -> Option<f64> {
+        self.median(&format!("{step}_{end}"))
+    }
+}
+
+/// A figure as text, if there is one.
+fn or_dash(figure: Option<f64>, text: impl Fn(f64) -> String) -> String {
+    figure.map_or_else(|| "-".to_owned(), text)
 }
 
 /// Steps: the text in the report, the name in figures.
@@ -43,6 +53,38 @@ const STEPS: [(&str, &str); 17] = [
     ("synced, 2 threads", "synced_2t"),
     ("synced, 8 threads", "synced_8t"),
     ("compact, per pair", "compact"),
+];
+
+/// What stands in a table for a step of a store.
+type Text = fn(&Row, &str) -> Option<String>;
+
+/// The tables of all steps below the first, by their titles.
+const OF_STEPS: [(&str, Text); 8] = [
+    ("thousand operations a second", |row, step| Some(number(row.of(step, "ops_per_s")? / 1e3))),
+    ("the same in the slowest second, of steps that took one", |row, step| {
+        Some(number(row.of(step, "worst_ops_per_s")? / 1e3))
+    }),
+    ("CPU us per operation, all threads", |row, step| row.of(step, "cpu_ns").map(us)),
+    ("reads from the device per operation: requests/KiB", |row, step| {
+        let (requests, bytes) = (row.of(step, "reads")?, row.of(step, "read_bytes")?);
+        (bytes > 0.0).then(|| format!("{requests:.2}/{:.1}", bytes / 1024.0))
+    }),
+    ("block reads per operation/those that the page cache had, at most", |row, step| {
+        let cached = or_dash(row.of(step, "page_cache_reads"), |cached| format!("{cached:.3}"));
+        Some(format!("{:.3}/{cached}", row.of(step, "block_reads")?))
+    }),
+    ("bytes written per operation that reads, by merges: timed/in the warm-up", |row, step| {
+        let warm_up = or_dash(row.of(step, "warm_up_written_bytes"), number);
+        Some(format!("{}/{warm_up}", number(row.of(step, "written_bytes")?)))
+    }),
+    ("us of which half, 99 %, 99.9 % of the operations stay below", |row, step| {
+        let [p50, p99, p999] = ["p50_ns", "p99_ns", "p999_ns"].map(|part| row.of(step, part).map(short_us));
+        Some(format!("{}/{}/{}", p50?, p99?, p999?))
+    }),
+    ("warm-up of steps that read, s/last change of the rate, %", |row, step| {
+        let change = or_dash(row.of(step, "warm_up_change_percent"), |change| format!("{change:.1}"));
+        Some(format!("{:.2}/{change}", row.of(step, "warm_up_s")?))
+    }),
 ];
 
 /// Columns of a line.
@@ -118,7 +160,7 @@ pub(crate) fn head_across() -> String {
 
 /// A line of it.
 pub(crate) fn line_across(label: &str, values: &BTreeMap<String, f64>) -> String {
-    let text = |name: &str| values.get(name).map_or_else(|| "-".to_owned(), |ns| us(*ns));
+    let text = |name: &str| or_dash(values.get(name).copied(), us);
     across()
         .map(|(_, name)| format!("{:>ACROSS_WIDTH$}", text(&name)))
         .fold(format!("{label:LABEL_WIDTH$}"), |line, one| line + &one)
@@ -169,73 +211,11 @@ pub(crate) fn print(
         });
     }
     table.print(out)?;
-    let thousand = |row: &Row, name: &str| row.median(name).map(|rate| number(rate / 1000.0));
-    let mut table = Table::new("thousand operations a second", rows);
-    for (title, name) in STEPS {
-        table.line(title, |row| thousand(row, &format!("{name}_ops_per_s")));
+    for (title, text) in OF_STEPS {
+        let mut table = Table::new(title, rows);
+        STEPS.iter().for_each(|(step, name)| table.line(step, |row| text(row, name)));
+        table.print(out)?;
     }
-    table.print(out)?;
-    let mut table = Table::new("the same in the slowest second, of steps that took one", rows);
-    for (title, name) in STEPS {
-        table.line(title, |row| thousand(row, &format!("{name}_worst_ops_per_s")));
-    }
-    table.print(out)?;
-    let mut table = Table::new("CPU us per operation, all threads", rows);
-    for (title, name) in STEPS {
-        table.line(title, |row| row.median(&format!("{name}_cpu_ns")).map(us));
-    }
-    table.print(out)?;
-    let mut table = Table::new("reads from the device per operation: requests/KiB", rows);
-    for (title, name) in STEPS {
-        table.line(title, |row| {
-            let (requests, bytes) =
-                (row.median(&format!("{name}_reads"))?, row.median(&format!("{name}_read_bytes"))?);
-            (bytes > 0.0).then(|| format!("{requests:.2}/{:.1}", bytes / 1024.0))
-        });
-    }
-    table.print(out)?;
-    let mut table = Table::new("block reads per operation/those that the page cache had, at most", rows);
-    for (title, name) in STEPS {
-        table.line(title, |row| {
-            let blocks = row.median(&format!("{name}_block_reads"))?;
-            let cached = row.median(&format!("{name}_page_cache_reads"));
-            let cached = cached.map_or_else(|| "-".to_owned(), |cached| format!("{cached:.3}"));
-            Some(format!("{blocks:.3}/{cached}"))
-        });
-    }
-    table.print(out)?;
-    let mut table =
-        Table::new("bytes written per operation that reads, by merges: timed/in the warm-up", rows);
-    for (title, name) in STEPS {
-        table.line(title, |row| {
-            let timed = row.median(&format!("{name}_written_bytes"))?;
-            let warm_up = row.median(&format!("{name}_warm_up_written_bytes"));
-            Some(format!("{}/{}", number(timed), warm_up.map_or_else(|| "-".to_owned(), number)))
-        });
-    }
-    table.print(out)?;
-    let mut table = Table::new("us of which half, 99 %, 99.9 % of the operations stay below", rows);
-    for (title, name) in STEPS {
-        table.line(title, |row| {
-            let figures =
-                ["p50", "p99", "p999"].map(|part| row.median(&format!("{name}_{part}_ns")).map(short_us));
-            let [Some(p50), Some(p99), Some(p999)] = figures else { return None };
-            Some(format!("{p50}/{p99}/{p999}"))
-        });
-    }
-    table.print(out)?;
-    let mut table = Table::new("warm-up of steps that read, s/last change of the rate, %", rows);
-    for (title, name) in STEPS {
-        table.line(title, |row| {
-            let took = row.median(&format!("{name}_warm_up_s"))?;
-            let change = row.median(&format!("{name}_warm_up_change_percent"));
-            Some(format!(
-                "{took:.2}/{}",
-                change.map_or_else(|| "-".to_owned(), |change| format!("{change:.1}"))
-            ))
-        });
-    }
-    table.print(out)?;
     let mut table = Table::new("bytes for a byte stored, and memory at its peak", rows);
     for (title, name) in [
         ("written, load", "load_written_per_byte"),
