@@ -230,7 +230,14 @@ impl Run {
 /// Opens a file whose end is written.
 fn to_append(path: &Path) -> io::Result<File> {
     let opened = OpenOptions::new().create(true).append(true).open(path);
-    opened.map_err(|error| told(path.display(), &error))
+    opened.map_err(|error| match (error.kind(), path.parent()) {
+        (io::ErrorKind::NotFound, Some(parent)) => {
+            let what =
+                format!("the record {}: make the directory {} first", path.display(), parent.display());
+            io::Error::new(error.kind(), what)
+        }
+        _ => told(path.display(), &error),
+    })
 }
 
 /// An id of a run that begins now.
@@ -273,6 +280,20 @@ mod tests {
             (4_107_542_400, "2100-03-01T00:00:00Z"),
         ] {
             assert_eq!(date(seconds), text);
+        }
+    }
+
+    #[test]
+    fn a_record_without_a_directory_is_named_with_what_to_do() {
+        let directory = tempfile::tempdir().unwrap();
+        let missing = directory.path().join("missing");
+        let record = missing.join("record.jsonl");
+        for begun in
+            [Run::begin(Some(&record), json!({})), Run::resume(&record, String::new(), String::new())]
+        {
+            let error = begun.err().expect("there is no such directory").to_string();
+            let advice = format!("{}: make the directory {} first", record.display(), missing.display());
+            assert!(error.contains(&advice), "{error}");
         }
     }
 
