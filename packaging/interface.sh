@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compares the public interfaces of the published libraries with those of the last tag, and fails if a program that
+# Compares the public interfaces of the published libraries with those of the last release, and fails if a program that
 # uses them may no longer compile while the version says that it does. An argument is the revision to compare with
 # instead. It needs rustup and git; the checker is compiled if it is not there in this version.
 set -eu
@@ -11,7 +11,16 @@ checker=0.51.0
 
 last=${1:-$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || true)}
 if [ -z "$last" ]; then
-    echo "skipped: there is no tag v*, so no release to compare with"
+    # Tags do not come with every clone. The commits of releases do, and docs/releasing.md says what they are called.
+    last=$(git log -1 --format=%H --extended-regexp --grep='^Release [0-9]+\.[0-9]+\.[0-9]+$')
+    [ -z "$last" ] || git log -1 --format='there is no tag v*: compared with "%s", %H' "$last"
+fi
+if [ -z "$last" ]; then
+    why='there is neither a tag v* nor a commit "Release VERSION" in this clone'
+    if [ "$(git rev-parse --is-shallow-repository)" = true ]; then
+        why="$why, which is shallow (git fetch --unshallow --tags brings the rest)"
+    fi
+    echo "skipped: $why, so no release to compare with"
     exit 0
 fi
 # Below, a revision that is not there would look like one that has no library.
