@@ -236,7 +236,7 @@ fn help_of(command: &Command) -> String {
         "kafka" => {
             help += "\nIt takes ten minutes by default, and some more to begin and end. With --quick only\nKafka's own tests of stores run, with --bench a comparison with RocksDB's store.\n"
         }
-        soak::NAME => help += "\nIt takes an hour by default; CI runs two minutes.\n",
+        soak::NAME => help += "\nIt takes an hour by default; CI runs one minute.\n",
         "install" => {
             help += "\n--libraries leaves the commands out: only what programs in C and C++ need, which builds in a minute or two.\n";
         }

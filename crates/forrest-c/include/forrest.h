@@ -350,10 +350,10 @@
 #define FORREST_LATENCIES 24
 
 /**
- * From which size on values of a store on disk stay in the log, so that they are written once, in bytes: 0 for none,
- * or from 64. Default: 4,096. Values of compressed keyspaces do not stay there, nor
- * those of encrypted stores and of stores whose log has a directory of its own. The store does not remember it. A
- * store that has such values cannot be opened by releases before it.
+ * Values of at least this many bytes stay in the log of a store on disk, so that they are written once: 64 or more, or
+ * 0 for none. Default: 4,096. Values of compressed keyspaces do not stay there, nor those of encrypted stores, nor
+ * those of stores whose log has a directory of its own. The store does not remember the option. Earlier releases
+ * cannot open a store that has such values.
  */
 #define FORREST_LARGE_VALUES 25
 

@@ -90,10 +90,10 @@ pub const FORREST_HISTORY_AGE_MS: i32 = 23;
 /// Whether a store on disk takes the time of its calls, for `forrest_metrics`: 0 or 1. Default: 0. With it, each call
 /// reads the clock twice, which takes about 50 ns.
 pub const FORREST_LATENCIES: i32 = 24;
-/// From which size on values of a store on disk stay in the log, so that they are written once, in bytes: 0 for none,
-/// or from 64. Default: 4,096. Values of compressed keyspaces do not stay there, nor
-/// those of encrypted stores and of stores whose log has a directory of its own. The store does not remember it. A
-/// store that has such values cannot be opened by releases before it.
+/// Values of at least this many bytes stay in the log of a store on disk, so that they are written once: 64 or more, or
+/// 0 for none. Default: 4,096. Values of compressed keyspaces do not stay there, nor those of encrypted stores, nor
+/// those of stores whose log has a directory of its own. The store does not remember the option. Earlier releases
+/// cannot open a store that has such values.
 pub const FORREST_LARGE_VALUES: i32 = 25;
 
 /// No compression.

@@ -258,7 +258,7 @@ pub(crate) struct BackupCreateArgs {
     /// The directory of backups, which is made if it is missing
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// Also if the newest backup there is of another store
+    /// Even if the newest backup there is of another store
     #[arg(long)]
     pub(crate) other_store: bool,
 }
@@ -422,7 +422,7 @@ pub(crate) enum StoreCommand {
     /// Print the values of keys
     #[command(after_help = help::GET)]
     Get(GetArgs),
-    /// Map a key to a value
+    /// Set the value of a key
     #[command(after_help = help::SET)]
     Set(SetArgs),
     /// Add to a counter and print its new value
@@ -446,7 +446,7 @@ pub(crate) enum StoreCommand {
     /// Print when the values of keys expire
     #[command(after_help = help::EXPIRES)]
     Expires(ExpiresArgs),
-    /// Print or choose what holds for the values of a keyspace
+    /// Print or set the options of a keyspace
     #[command(subcommand, after_help = help::KEYSPACE)]
     Keyspace(KeyspaceCommand),
     /// List the keyspaces and how many keys each holds
@@ -736,7 +736,7 @@ pub(crate) enum KeyspaceCommand {
     /// Operator that makes a value of an old one and an operand
     #[command(after_help = help::KEYSPACE_MERGE_OPERATOR)]
     MergeOperator {
-        /// The one of an empty keyspace, for ever
+        /// The new one; only for an empty keyspace, for good
         #[arg(value_name = "NAME")]
         name: Option<String>,
     },
@@ -912,7 +912,7 @@ pub(crate) struct StressArgs {
     /// Keys that are written over and over
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1024..))]
     pub(crate) keys: u32,
-    /// Longest value, in bytes
+    /// Maximum length of a value, in bytes
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(8..))]
     pub(crate) value_bytes: u32,
     /// Seed of what is done
@@ -955,7 +955,7 @@ pub(crate) struct StoreOptions {
     /// Disk: size of a table
     #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
     pub(crate) table_bytes: Option<usize>,
-    /// Disk: values of this size stay in the log
+    /// Disk: values of at least this size stay in the log
     #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
     pub(crate) large_values: Option<usize>,
     /// Disk: hash tags for gets, true or false
@@ -967,10 +967,10 @@ pub(crate) struct StoreOptions {
     /// Disk: keep changes for "tail", true or false
     #[arg(long, global = true, value_name = "BOOL", hide_possible_values = true)]
     pub(crate) history: Option<bool>,
-    /// Disk: figures of the store, each second
+    /// Disk: write figures to this file each second
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) metrics_file: Option<PathBuf>,
-    /// Disk: take the time of calls, true or false
+    /// Disk: measure times of calls, true or false
     #[arg(long, global = true, value_name = "BOOL", hide_possible_values = true)]
     pub(crate) latencies: Option<bool>,
     /// Disk: threads for flushes and compactions
@@ -979,7 +979,7 @@ pub(crate) struct StoreOptions {
     /// Disk: processors of these threads, as 0,1
     #[arg(long, global = true, value_name = "CPUS", value_delimiter = ',')]
     pub(crate) worker_cpus: Vec<usize>,
-    /// Disk: bytes a second that are written to tables
+    /// Disk: limit for writing tables, in bytes a second
     #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
     pub(crate) background_bytes_per_second: Option<usize>,
     /// Disk: maximum number of open table files

@@ -126,8 +126,8 @@ Examples:
   forrest --db trees -k log keyspace compression lz4";
 
 pub(crate) const KEYSPACE_TTL: &str = "\
-It is for the values that the keyspace gets from now on. Those that are there
-keep their time.
+Values that are set from now on get it. Values that are there keep the one that
+they have.
 
 Examples:
   forrest --db trees -k guests keyspace ttl 2h
@@ -144,8 +144,8 @@ Examples:
   forrest --db trees -k log keyspace merge-operator";
 
 pub(crate) const KEYSPACE_COMPRESSION: &str = "\
-Tables that are there stay as they are until they are merged, or \"compact\". A
-keyspace without a choice follows the default one.
+Tables that are there stay as they are until they are merged; \"compact\" merges
+all. A keyspace without a choice has that of the default keyspace.
 
 Examples:
   forrest --db trees -k log keyspace compression lz4
@@ -305,15 +305,16 @@ keeps its changes if it is written to with --history true: up to 1 GiB, for up
 to 7 days. Another process may write to it meanwhile. Changes that are no longer
 kept are an error, with exit code 5.
 
-With --durability sync, only changes that no power cut takes back: those that
-have become tables, if another process writes to the store. The pairs of an
-ingest (below) may be newer than that.
+With --durability sync, only changes that survive a power cut are printed. If
+another process writes to the store, these are the changes that have become
+tables. The pairs of an ingest (below) may be newer.
 
-With --format ops, the lines are operations that \"load\" makes again, and what
-happened to a whole keyspace is a comment. After \"# ingest FIRST LAST\" come the
-pairs from FIRST to LAST, as they are when the line is printed: the changes do
-not have them, and what is newer in them comes later once more. So all changes
-together end in the same pairs, but those of a dropped keyspace stay.
+With --format ops, the lines are operations that \"load\" makes again. What
+happened to a whole keyspace is only a comment, so loading drops no keyspace.
+The changes do not contain the pairs of an ingest: after \"# ingest FIRST LAST\"
+the pairs from FIRST to LAST are printed as they are at that time. Changes of
+these pairs after the ingest are printed again later, so that loading all lines
+ends in the same pairs.
 
 With --format jsonl, the lines are objects, without the pairs of an ingest.
 
@@ -399,10 +400,10 @@ Prints a line for each range of keys of which something is lost, with tabs:
   KEYSPACE   FROM   TO   FILE   REASON
 [ and ] mean that the key is in the range, ( and ) that it is not, or that there
 is no bound. Outside of these ranges every key has exactly its value. In them, a
-key has a value that it once had, or none: newer ones, and deletes, may be lost.
+key has a value that it once had, or none: newer values and deletes may be lost.
 
-Without a readable manifest nothing can be copied: only it states which file
-has which keyspace.
+Without a readable manifest nothing can be copied, because only the manifest
+states to which keyspace a file belongs.
 
 Examples:
   forrest salvage trees rescued
@@ -411,7 +412,7 @@ Examples:
 Exit code 3 if anything is lost, 0 if DST is a complete copy.";
 
 pub(crate) const BACKUP: &str = "\
-A directory of backups has many of them, and each table of the store once.
+A directory has many backups, but each table of the store only once.
 
 Examples:
   forrest backup create trees backups
@@ -421,10 +422,10 @@ Examples:
   forrest backup prune backups --keep 7";
 
 pub(crate) const BACKUP_CREATE: &str = "\
-Adds a backup of STORE, as it is at one moment, to DIR. Only tables that no
-earlier backup there has are copied, and verified. It is there when it is
+Adds a backup of STORE, as it is at one moment, to DIR. It verifies and copies
+only the tables that no earlier backup there has. The backup appears when it is
 complete and survives power loss; earlier backups stay whole in any case. Put
-DIR on another device. If another process has the store open, this one reads it.
+DIR on another device. The store may be open in another process.
 
 Prints its number, as do the other commands with -f jsonl.
 
@@ -441,9 +442,9 @@ Examples:
   forrest -f jsonl backup list backups";
 
 pub(crate) const BACKUP_VERIFY: &str = "\
-Reads every byte of the backups past no cache but the system's, and compares
-checksums. Prints a line for each: \"whole\" and its size, or the damage with file
-and offset. Exit code 3 if one of them is damaged.
+Reads every byte of the backups, which the system's cache may serve, and checks
+it by checksums. Prints a line for each: \"whole\" and its size, or the damage with
+file and offset. Exit code 3 if one of them is damaged.
 
 Examples:
   forrest backup verify backups

@@ -258,8 +258,8 @@ impl Builder {
         self
     }
 
-    /// From which size on values of a store on disk stay in the log, so that they are written once. Tables have only
-    /// where they are.
+    /// Values of at least this many bytes stay in the log of a store on disk, so that they are written once. Tables
+    /// have only their places.
     ///
     /// Unit: bytes. Default: [`DEFAULT_LARGE_VALUES`](crate::DEFAULT_LARGE_VALUES) (4,096). Limit: 0 for none, or at
     /// least [`LARGE_VALUES_LEAST`](crate::LARGE_VALUES_LEAST) (64). Why: a flush and each merge write a value again,

@@ -101,8 +101,8 @@ struct remixdb_options {
    */
   const uint32_t *worker_cpus;
   /**
-   * From which size on values stay in the log, so that they are written once, in bytes: from 64; SIZE_MAX for none.
-   * Default: 4,096. A store that has such values cannot be opened by libraries without this option.
+   * Values of at least this many bytes stay in the log, so that they are written once: 64 or more, or SIZE_MAX for
+   * none. Default: 4,096. A store that has such values cannot be opened by libraries without this option.
    */
   size_t large_values;
 };

@@ -56,8 +56,8 @@ pub struct RemixdbOptions {
     /// Numbers of the processors that these threads may run on. The process must be allowed to use them. Default: all
     /// that it may use. (RemixDB pins its threads to the last four; here the system places them.)
     pub worker_cpus: *const u32,
-    /// From which size on values stay in the log, so that they are written once, in bytes: from 64; SIZE_MAX for none.
-    /// Default: 4,096. A store that has such values cannot be opened by libraries without this option.
+    /// Values of at least this many bytes stay in the log, so that they are written once: 64 or more, or SIZE_MAX for
+    /// none. Default: 4,096. A store that has such values cannot be opened by libraries without this option.
     pub large_values: usize,
 }
 

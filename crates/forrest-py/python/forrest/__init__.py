@@ -288,8 +288,8 @@ class Db(_forrest.Db, Keyspace):
     encryption_key    key of an encrypted store on disk, 32 random bytes; a new store with a key is encrypted, with its
                       checkpoints and backups, and opens only with its key; the command "forrest --key-file" restores such
                       backups (not encrypted)
-    large_values      from which size on values of a store on disk stay in the log, so that they are written once, in bytes:
-                      0 for none, or from 64; not remembered; releases before it cannot open a store that has such values
+    large_values      values of at least this many bytes stay in the log of a store on disk, so that they are written once:
+                      64 or more, or 0 for none; not remembered; earlier releases cannot open a store that has such values
                       (4,096)
     listener          function that is called with an Event for each flush, merge, stall and failure of a store on disk; a
                       daemon thread of its own calls it, also a little after the store is closed (none)

@@ -147,8 +147,8 @@ public final class Store implements AutoCloseable {
         }
 
         /**
-         * From which size on values of a store on disk stay in the log, so that they are written once: 0 for none, or
-         * from 64 bytes. Default: 4,096.
+         * Values of at least this many bytes stay in the log of a store on disk, so that they are written once: 64 or
+         * more, or 0 for none. Default: 4,096.
          */
         public Options largeValues(long bytes) {
             if (bytes < 0) {
