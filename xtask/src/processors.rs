@@ -28,7 +28,7 @@ pub(crate) const AARCH64: Processor = Processor { name: "aarch64", debian: "arm6
 
 /// The version of the C library that is linked for: that of manylinux2014, which is older than that of any system with
 /// Node 18 or Java 17.
-const GLIBC: &str = "2.17";
+pub(crate) const GLIBC: &str = "2.17";
 /// The options of the emulator: all instruction sets; and a limit of addresses. The emulator keeps a record of each
 /// page that was ever reserved, and so would take all memory for stores that reserve generously. It takes 1.2 GiB with
 /// this limit.

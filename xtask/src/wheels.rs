@@ -35,6 +35,28 @@ const DEBIAN: &[&str] = &[
     "zlib1g",
 ];
 
+/// The functions of libgcc_s that Rust calls, by the versions that they have there, on both processors.
+const UNWINDER: &[(&str, &[&str])] = &[
+    (
+        "GCC_3.0",
+        &[
+            "_Unwind_DeleteException",
+            "_Unwind_GetDataRelBase",
+            "_Unwind_GetGR",
+            "_Unwind_GetIP",
+            "_Unwind_GetLanguageSpecificData",
+            "_Unwind_GetRegionStart",
+            "_Unwind_GetTextRelBase",
+            "_Unwind_RaiseException",
+            "_Unwind_Resume",
+            "_Unwind_SetGR",
+            "_Unwind_SetIP",
+        ],
+    ),
+    ("GCC_3.3", &["_Unwind_Backtrace", "_Unwind_FindEnclosingFunction", "_Unwind_GetCFA"]),
+    ("GCC_4.2.0", &["_Unwind_GetIPInfo"]),
+];
+
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     let directory = match arguments {
@@ -89,21 +111,51 @@ fn build(
 ) -> Result<PathBuf, String> {
     let triple = processor.triple();
     setup::target(workspace, &triple)?;
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths([tools.bin.clone()].into_iter().chain(std::env::split_paths(&path)));
-    let mut maturin = tools.call("maturin");
+    let unwinder = unwinder(workspace, tools, processor)?;
+    let mut maturin = maturin(tools)?;
     maturin
         .args(["build", "--release", "--zig", "--compatibility", TAG, "--target", &triple, "--manifest-path"])
         .arg(format!("{PACKAGE}/Cargo.toml"))
         .arg("--out")
         .arg(directory)
-        // It looks there for the module ziglang.
-        .env("PATH", path.map_err(|error| error.to_string())?);
+        .arg("--")
+        .arg(format!("-Clink-arg={}", unwinder.display()));
     workspace::run(&mut maturin)?;
     let (version, name) = (env!("CARGO_PKG_VERSION"), processor.name);
     let wheel = format!("forrest_db-{version}-cp311-abi3-{TAG}_{name}.manylinux_2_17_{name}.whl");
     let wheel = directory.join(wheel);
     if wheel.exists() { Ok(wheel) } else { Err(format!("maturin has not made {}", wheel.display())) }
+}
+
+/// A call of maturin, which finds Zig.
+fn maturin(tools: &Environment<'_>) -> Result<Command, String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([tools.bin.clone()].into_iter().chain(std::env::split_paths(&path)));
+    let mut maturin = tools.call("maturin");
+    // It looks there for the module ziglang.
+    maturin.env("PATH", path.map_err(|error| error.to_string())?);
+    Ok(maturin)
+}
+
+/// Makes what a library is linked with so that it uses the system's libgcc_s. Zig would link an unwinder of its own
+/// into it. The C library, which ends a thread of Python within a call when the interpreter ends, unwinds by libgcc_s,
+/// and neither of the two knows the data of the other: the process crashed.
+fn unwinder(workspace: &Workspace, zig: &Environment<'_>, processor: &Processor) -> Result<PathBuf, String> {
+    let directory = workspace.target.join("linkers").join(processor.name);
+    let [source, versions, library] =
+        ["unwinder.c", "unwinder.map", "libgcc_s.so.1"].map(|name| directory.join(name));
+    let names = UNWINDER.iter().flat_map(|(_, names)| *names);
+    let functions: String = names.map(|name| format!("void {name}(void) {{}}\n")).collect();
+    files::write(&source, functions.as_bytes())?;
+    let map: String =
+        UNWINDER.iter().map(|(version, names)| format!("{version} {{ {}; }};\n", names.join("; "))).collect();
+    files::write(&versions, map.as_bytes())?;
+    let target = format!("{}-linux-gnu.{}", processor.name, processors::GLIBC);
+    let mut cc = maturin(zig)?;
+    cc.args(["zig", "cc", "--", "-target", &target, "-shared", "-nostdlib", "-Wl,-soname,libgcc_s.so.1"]);
+    cc.arg(format!("-Wl,--version-script={}", versions.display())).arg("-o").arg(&library).arg(&source);
+    workspace::run(&mut cc)?;
+    Ok(library)
 }
 
 /// Python for another processor, under emulation, with what the tests are run with in a directory beside `site`.
