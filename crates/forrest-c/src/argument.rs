@@ -223,7 +223,7 @@ impl<T> Place<T> {
     /// - `place` is null, or aligned and writable until the call ends.
     pub(crate) unsafe fn of(what: &str, place: *mut T, nothing: T) -> Result<Place<T>, Failure> {
         if place.is_null() {
-            return Err(Failure::invalid(format_args!("the place for the {what} is null")));
+            return Err(no_place(what));
         }
         let mut place = Place(place);
         place.put(nothing);
@@ -258,7 +258,7 @@ impl<T: Copy> Fields<T> {
     /// - `place` is null, or has `bytes` writable bytes until the call ends.
     pub(crate) unsafe fn of(what: &str, place: *mut T, bytes: usize) -> Result<Fields<T>, Failure> {
         if place.is_null() {
-            return Err(Failure::invalid(format_args!("the place for the {what} is null")));
+            return Err(no_place(what));
         }
         // SAFETY: `place` is not null, checked above, and so has `bytes` writable bytes, as the Safety section
         // demands.
@@ -273,6 +273,11 @@ impl<T: Copy> Fields<T> {
         // size_of::<T>()`. It is a local variable, so they do not overlap.
         unsafe { ptr::copy_nonoverlapping((&raw const fields).cast::<u8>(), self.0.cast(), bytes) };
     }
+}
+
+#[cold]
+fn no_place(what: &str) -> Failure {
+    Failure::invalid(format_args!("the place for the {what} is null"))
 }
 
 /// Text with a zero byte at its end, and none before.

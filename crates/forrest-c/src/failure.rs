@@ -27,7 +27,15 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// A failure of this kind. The message says what failed and where.
+    #[inline]
     pub(crate) fn new(kind: ErrorKind, message: impl Display) -> Failure {
+        Failure::shown(kind, &message)
+    }
+
+    /// The same. There is one of it for all types of messages.
+    #[cold]
+    #[inline(never)]
+    fn shown(kind: ErrorKind, message: &dyn Display) -> Failure {
         Failure { code: code_of(kind), message: format!("{kind}: {message}"), op: None }
     }
 
@@ -54,6 +62,8 @@ impl Failure {
 }
 
 impl From<Error> for Failure {
+    #[cold]
+    #[inline(never)]
     fn from(error: Error) -> Failure {
         Failure { code: code_of(error.kind()), message: error.to_string(), op: error.op() }
     }
@@ -84,11 +94,17 @@ fn code_of(kind: ErrorKind) -> i32 {
 /// return wrong results, but cannot harm others. The documentation of `FORREST_INTERNAL` says to close the
 /// store.
 pub(crate) fn guard(body: impl FnOnce() -> Result<i32, Failure>) -> i32 {
-    let failure = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(code)) => return code,
-        Ok(Err(failure)) => failure,
-        Err(panic) => Failure::panicked(&*panic),
-    };
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(code)) => code,
+        Ok(Err(failure)) => failed(failure),
+        Err(panic) => panicked(panic),
+    }
+}
+
+/// Keeps the message of a failure. There is one of it for all exported functions.
+#[cold]
+#[inline(never)]
+fn failed(failure: Failure) -> i32 {
     let mut message = failure.message.into_bytes();
     message.retain(|byte| *byte != 0);
     // In a thread that is ending, the thread-local message no longer exists.
@@ -96,6 +112,13 @@ pub(crate) fn guard(body: impl FnOnce() -> Result<i32, Failure>) -> i32 {
     let _kept = MESSAGE.try_with(|last| last.replace(message));
     OP.set(failure.op.unwrap_or(FORREST_ABSENT));
     failure.code
+}
+
+/// The same of a panic.
+#[cold]
+#[inline(never)]
+fn panicked(panic: Box<dyn Any + Send>) -> i32 {
+    failed(Failure::panicked(&*panic))
 }
 
 /// The message of the last call of this thread that returned an error: its kind, what failed, and where.

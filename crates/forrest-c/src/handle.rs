@@ -202,10 +202,7 @@ impl<T: Send + Sync, const N: usize> Table<T, N> {
             return Err(self.stranger(number));
         }
         if index < self.floor.load(Ordering::Relaxed) {
-            let what = self.what;
-            return Err(Failure::invalid(format!(
-                "the {what} handle belongs to the process that forked this one; open the store again"
-            )));
+            return Err(self.inherited());
         }
         Ok((index, (number >> (KIND_BITS + INDEX_BITS)) as u64))
     }
@@ -222,6 +219,14 @@ impl<T: Send + Sync, const N: usize> Table<T, N> {
             0 => format!("the {what} is null"),
             _ => format!("{number:#x} is not a {what} handle"),
         })
+    }
+
+    #[cold]
+    fn inherited(&self) -> Failure {
+        let what = self.what;
+        Failure::invalid(format!(
+            "the {what} handle belongs to the process that forked this one; open the store again"
+        ))
     }
 
     #[cold]

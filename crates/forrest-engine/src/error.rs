@@ -109,7 +109,14 @@ struct ErrorDetails {
 impl Error {
     /// An error of a kind, with its message: what failed, where, why, what to do.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Box::new(ErrorDetails { kind, message: message.into(), op: None }))
+        Error::boxed(kind, message.into())
+    }
+
+    /// The same. There is one of it for all types of messages.
+    #[cold]
+    #[inline(never)]
+    fn boxed(kind: ErrorKind, message: String) -> Error {
+        Error(Box::new(ErrorDetails { kind, message, op: None }))
     }
 
     /// An `InvalidArgument` error.
