@@ -443,8 +443,8 @@ Examples:
 
 pub(crate) const BACKUP_VERIFY: &str = "\
 Reads every byte of the backups, which the system's cache may serve, and checks
-it by checksums. Prints a line for each: \"whole\" and its size, or the damage with
-file and offset. Exit code 3 if one of them is damaged.
+it by checksums. Prints a line for each: \"whole\" and its size, or the damage
+with file and offset. Exit code 3 if one of them is damaged.
 
 Examples:
   forrest backup verify backups
