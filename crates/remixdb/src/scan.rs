@@ -602,11 +602,12 @@ impl Scan {
             *memories = cursors.map(memory).collect();
         }
         *shown = Last::Nobody;
-        if let Bound::Included(key) | Bound::Excluded(key) = from {
+        if let Bound::Included(key) | Bound::Excluded(key) = from
+            && !memories.is_empty()
+            && let Some(partition) = version.partition(*space, key)
+        {
             // Prefetches the partition's first memory while the memtables are searched.
-            if let Some(partition) = version.partition(*space, key) {
-                partition.find(key);
-            }
+            partition.find(key);
         }
         memories.iter_mut().for_each(|memory| memory.seek(read_at, from, direction));
         tables.seek(version.partitions(*space), read_at, from, direction);
@@ -693,14 +694,23 @@ impl Scan {
                 return Ok(None);
             };
             // The pairs of the tables before it.
+            let (mut stretch, mut is_before) = (None, false);
             let order = loop {
+                let at = tables.at;
                 let Some(cursor) = tables.cursor() else {
                     tables.check(partitions, Some(key), end)?;
                     break Ordering::Greater;
                 };
-                let order = in_direction(cursor.key().cmp(key), direction);
-                if order != Ordering::Less {
-                    break order;
+                // Most stretches are before it as a whole.
+                let here = Some((at, cursor.stretch()));
+                if stretch != here {
+                    (stretch, is_before) = (here, cursor.are_beside(key, direction == Direction::Forward));
+                }
+                if !is_before {
+                    let order = in_direction(cursor.key().cmp(key), direction);
+                    if order != Ordering::Less {
+                        break order;
+                    }
                 }
                 dead = 0;
                 if show(cursor, see)?.is_break() {

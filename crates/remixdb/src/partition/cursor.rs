@@ -2,7 +2,7 @@
 
 use crate::remix::{Remix, RemixCursor, Run, RunEntry, Show};
 use crate::see::See;
-use crate::table::{SharedReader, Table, TableCursor};
+use crate::table::{SharedReader, Table, TableCursor, block_of};
 use forrest_engine::Result;
 use std::cmp::Ordering;
 use std::ops::Deref;
@@ -182,6 +182,24 @@ impl LayerCursor {
         match &self.over {
             Over::One(run) => run.as_ref().expect("it found a key").kept_key(),
             Over::Several(cursor) => cursor.runs()[self.run].kept_key(),
+        }
+    }
+
+    /// The number of the segment or block that it is in. REQUIRES: the last move found a key.
+    #[inline(always)]
+    pub(super) fn stretch(&self) -> u32 {
+        match &self.over {
+            Over::One(_) => block_of(self.ordinal),
+            Over::Several(cursor) => cursor.segment(),
+        }
+    }
+
+    /// Whether all keys of that are less than a key, or greater if not `less`. It may not know.
+    #[inline]
+    pub(super) fn are_beside(&self, key: &[u8], less: bool) -> bool {
+        match &self.over {
+            Over::One(run) => run.as_ref().is_some_and(|run| run.are_beside(self.ordinal, key, less)),
+            Over::Several(cursor) => cursor.are_beside(key, less),
         }
     }
 

@@ -94,6 +94,23 @@ impl PartitionCursor {
         }
     }
 
+    /// The number of the stretch of entries that it is in. REQUIRES: the last move found a key.
+    #[inline]
+    pub(crate) fn stretch(&self) -> u32 {
+        match &self.0 {
+            Layers::One(layer) => layer.stretch(),
+            Layers::Two(_) => 0,
+        }
+    }
+
+    /// Whether all keys of that stretch are less than a key, or greater if not `less`. It may not know.
+    pub(crate) fn are_beside(&self, key: &[u8], less: bool) -> bool {
+        match &self.0 {
+            Layers::One(layer) => layer.are_beside(key, less),
+            Layers::Two(_) => false,
+        }
+    }
+
     /// Passes the key to `see`, with access to the value. REQUIRES: the last move found them.
     #[inline]
     pub(crate) fn show<R>(&mut self, see: impl FnOnce(&[u8], Pair<'_>) -> R) -> R {

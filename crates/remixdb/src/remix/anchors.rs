@@ -204,6 +204,18 @@ impl Anchors {
         }
     }
 
+    /// Whether all keys of a segment are less than a key, or greater if not `less`, as far as the heads show.
+    #[inline]
+    pub(super) fn are_beside(&self, segment: usize, key: &[u8], less: bool) -> bool {
+        let Some(tail) = key.strip_prefix(&self.prefix[..]) else { return false };
+        let head = head_of(tail);
+        match (less, segment.checked_sub(1)) {
+            (true, _) => segment < self.ends.len() && self.head(segment) < head,
+            (false, Some(own)) => head < self.head(own),
+            (false, None) => false,
+        }
+    }
+
     /// The first anchor that is not greater than the previous one, if any.
     pub(super) fn disorder(&self) -> Option<usize> {
         (1..self.ends.len()).find(|&at| self.tail(at - 1) >= self.tail(at))
@@ -258,6 +270,10 @@ mod tests {
             assert_eq!(anchors.find(key), expected, "{key:?} in {of:?}");
             for segment in 0..=of.len() {
                 assert_eq!(anchors.within(segment, key), expected <= segment, "{key:?} in {of:?}");
+                let (less, greater) =
+                    (anchors.are_beside(segment, key, true), anchors.are_beside(segment, key, false));
+                assert!(!less || expected > segment, "{key:?} in {of:?}");
+                assert!(!greater || expected < segment, "{key:?} in {of:?}");
             }
         }
     }
@@ -310,6 +326,10 @@ mod tests {
             for key in 0..=count as u32 * 2 + 2 {
                 let expected = (key / 2).min(count as u32) as usize;
                 assert_eq!(anchors.find(&key.to_be_bytes()), expected, "{key} of {count}");
+                let are_beside =
+                    |segment, less| count == 1 || anchors.are_beside(segment, &key.to_be_bytes(), less);
+                assert!(expected < 2 || are_beside(expected - 2, true), "{key} of {count}");
+                assert!(expected == count || are_beside(expected + 1, false), "{key} of {count}");
             }
             assert_eq!(anchors.find(&[0xFF; 4]), count);
         }

@@ -236,6 +236,19 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
         self.run().map(|(run, ordinal)| run.compare(ordinal, key)).transpose()
     }
 
+    /// The segment that it is in.
+    #[inline]
+    pub(crate) fn segment(&self) -> u32 {
+        self.at.map_or(0, |at| at.segment)
+    }
+
+    /// Whether all keys of that are less than a key, or greater if not `less`. It looks at anchors only, and may not
+    /// know.
+    #[inline]
+    pub(crate) fn are_beside(&self, key: &[u8], less: bool) -> bool {
+        self.at.is_some_and(|at| self.remix.anchors.are_beside(at.segment(), key, less))
+    }
+
     /// The current position, for `restore`.
     #[cfg_attr(not(test), expect(dead_code, reason = "the interface of the ancestor will park"))]
     pub(crate) fn position(&self) -> Option<Position> {

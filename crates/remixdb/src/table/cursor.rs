@@ -379,6 +379,13 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
         fits.ok_or_else(|| self.misfit())
     }
 
+    /// Whether all keys in the block of an entry are less than a key, or greater if not `less`. It looks at the index
+    /// only, and may not know.
+    #[inline]
+    pub(crate) fn are_beside(&self, ordinal: u32, key: &[u8], less: bool) -> bool {
+        self.table.index.get().is_some_and(|index| index.are_beside(ordinal / BLOCK_KEYS, key, less))
+    }
+
     /// The last key that [`TableCursor::key_at`] read.
     #[inline]
     pub(crate) fn kept_key(&self) -> &[u8] {

@@ -142,6 +142,21 @@ impl Index {
         &self.separators[start as usize..self.ends[block] as usize]
     }
 
+    /// Whether all keys of a block are less than a key, or greater if not `less`, as far as the heads show.
+    #[inline]
+    pub(super) fn are_beside(&self, block: u32, key: &[u8], less: bool) -> bool {
+        let heads = self.heads.numbers();
+        if heads.is_empty() {
+            return false;
+        }
+        let (prefix, _) = self.separator(1).split_at(self.common);
+        let Some(rest) = key.strip_prefix(prefix) else { return false };
+        let head = head_of(rest);
+        let beside = if less { Some(block) } else { block.checked_sub(1) };
+        let beside = beside.and_then(|beside| heads.get(beside as usize));
+        beside.is_some_and(|&beside| if less { beside < head } else { head < beside })
+    }
+
     /// The last block whose separator is not greater than the key. No other block can have the key. There
     /// must be a block.
     #[inline]
@@ -208,8 +223,22 @@ mod tests {
             for key in keys {
                 let expected = separators.iter().rposition(|&separator| separator <= &key[..]).unwrap();
                 assert_eq!(index.find(&key), expected as u32, "{key:?} in {separators:?}");
+                for block in 0..separators.len() {
+                    let beside = |less| index.are_beside(block as u32, &key, less);
+                    assert!(!beside(true) || block < expected, "{block} and {key:?} in {separators:?}");
+                    assert!(!beside(false) || block > expected, "{block} and {key:?} in {separators:?}");
+                }
             }
         }
+    }
+
+    #[test]
+    fn blocks_beside_a_key_are_known_by_their_heads() {
+        let separators: [&[u8]; 4] = [b"", b"b", b"c", b"d"];
+        let index = index_of(&separators).unwrap();
+        let beside = |less| (0..4).map(|block| index.are_beside(block, b"cc", less)).collect::<Vec<_>>();
+        assert_eq!(beside(true), [true, true, false, false]);
+        assert_eq!(beside(false), [false, false, false, true]);
     }
 
     #[test]

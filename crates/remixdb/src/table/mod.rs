@@ -81,6 +81,12 @@ pub(crate) fn block_after(ordinal: u32) -> u32 {
     (ordinal / format::BLOCK_KEYS + 1).saturating_mul(format::BLOCK_KEYS)
 }
 
+/// The block of an entry.
+#[inline]
+pub(crate) fn block_of(ordinal: u32) -> u32 {
+    ordinal / format::BLOCK_KEYS
+}
+
 /// An open table.
 pub(crate) struct Table {
     disk: Arc<Sealed>,

@@ -412,6 +412,46 @@ pub(super) fn deleted_ranges() {
     assert_eq!(approximate(&view, 1000, 3000).keys, 1);
 }
 
+/// Where a memtable has few keys, whole segments and blocks are before the next one; where it has many, none is.
+#[test]
+fn keys_of_memtables_are_shown_among_those_of_tables() {
+    for (tables, gap) in [(1, 1), (1, 3), (1, 100), (1, 1000), (4, 1), (4, 3), (4, 100), (4, 1000)] {
+        let keys = sized(3000, 20_000);
+        let (store, space) = open(&with_tables(tables, keys, 10..11), &roomy());
+        let mut expected: BTreeMap<_, _> =
+            (0..keys).map(|number| (number.to_be_bytes().to_vec(), vec![number as u8; 10])).collect();
+        let mut random = Random(gap);
+        for _ in 0..u64::from(keys) / gap {
+            let mut key = (random.below(u64::from(keys)) as u32).to_be_bytes().to_vec();
+            if random.below(2) == 0 {
+                key.push(random.next() as u8);
+            }
+            let value = b"in memory".to_vec();
+            store.apply(&space, Op::Set { key: &key, value: &value }).expect("it fits");
+            expected.insert(key, value);
+        }
+        let view = store.view(&space);
+        for _ in 0..100 {
+            let from = (random.below(u64::from(keys)) as u32).to_be_bytes().to_vec();
+            let limit = 1 + random.index(200);
+            let scan = |bounds, direction| {
+                let mut shown = Vec::new();
+                let see = |key: &[u8], value: &[u8]| {
+                    shown.push((key.to_vec(), value.to_vec()));
+                    if shown.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                };
+                view.scan(bounds, direction, see).expect("it reads");
+                shown
+            };
+            let pair = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
+            let after: Vec<_> = expected.range(from.clone()..).take(limit).map(pair).collect();
+            assert_eq!(scan((Bound::Included(&from), Bound::Unbounded), Direction::Forward), after);
+            let before: Vec<_> = expected.range(..=from.clone()).rev().take(limit).map(pair).collect();
+            assert_eq!(scan((Bound::Unbounded, Bound::Included(&from)), Direction::Backward), before);
+        }
+    }
+}
+
 /// Reads nothing from the disk, and states what a get has found before.
 #[test]
 fn what_is_cached_is_read_without_the_disk() {
