@@ -701,9 +701,9 @@ impl Scan {
                     tables.check(partitions, Some(key), end)?;
                     break Ordering::Greater;
                 };
-                // Most stretches are before it as a whole.
+                // Most stretches are before it as a whole. Among deletes of ranges it looks at one pair only.
                 let here = Some((at, cursor.stretch()));
-                if stretch != here {
+                if stretch != here && !*has_ranges {
                     (stretch, is_before) = (here, cursor.are_beside(key, direction == Direction::Forward));
                 }
                 if !is_before {

@@ -242,6 +242,18 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// The extent of the i-th value, if all are of one size. What [`Block::value`] returns, without the bytes.
+    #[inline(always)]
+    pub(super) fn value_of_one_size(&self, i: u32) -> Option<Range<u64>> {
+        if self.value_ends.width != 0 || i as usize >= self.count {
+            return None;
+        }
+        let start = self.first_value.checked_add(u64::from(i) * self.value_ends.each)?;
+        Some(start..start.checked_add(self.value_ends.each)?)
+    }
+}
+
 /// A block for reading. `layout` is that of `bytes`.
 #[derive(Clone, Copy)]
 pub(super) struct Block<'b> {

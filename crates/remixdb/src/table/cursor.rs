@@ -4,7 +4,7 @@ use super::ahead::Ahead;
 use super::block::{self, Block, Kind, Layout};
 use super::format::{BLOCK_KEYS, Footer};
 use super::tags::tag;
-use super::{CACHED_PAGES_MAX, Table, WALK_PAGES_MAX};
+use super::{CACHED_PAGES_MAX, Table, WALK_PAGES_MAX, block_of};
 use crate::cache::PageRef;
 use crate::disk;
 use crate::page;
@@ -118,16 +118,15 @@ pub(crate) struct TableCursor<T> {
 const AHEAD: usize = 256;
 const LINE: usize = 64;
 
-/// Prefetches the next line of a walk in a page, or all lines of that distance if the walk has just entered
-/// the page.
+/// Prefetches the next line of a walk, or all lines of that distance if the walk has just entered the page. It does not
+/// look where the page ends: a prefetch of any address is harmless, and the check would cost more.
 #[inline]
 fn fetch_ahead(page: &[u8], at: usize, len: usize, forward: bool, is_new: bool) {
-    let near = if is_new { 0 } else { AHEAD };
-    for step in (near..AHEAD + len.min(AHEAD)).step_by(LINE) {
-        let line = if forward { Some(at + step) } else { at.checked_sub(step) };
-        if let Some(byte) = line.and_then(|line| page.get(line)) {
-            prefetch::read(byte);
-        }
+    let (here, end) = (page.as_ptr().wrapping_add(at), AHEAD + len.min(AHEAD));
+    let mut step = if is_new { 0 } else { AHEAD };
+    while step < end {
+        prefetch::read(if forward { here.wrapping_add(step) } else { here.wrapping_sub(step) });
+        step += LINE;
     }
 }
 
@@ -360,15 +359,20 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
         let TableCursor { layout, page, assembled, key, number, prefixed, walks, forward, .. } = self;
         let fits = kept(layout, page, assembled).and_then(|block| {
             let (prefix, suffix) = block.key(at)?;
-            if *prefixed == *number && key.len() >= prefix.len() {
-                key.truncate(prefix.len());
+            let has_prefix = *prefixed == *number && key.len() >= prefix.len();
+            if has_prefix && key.len() == prefix.len() + suffix.len() {
+                copy_short(&mut key[prefix.len()..], suffix);
             } else {
-                key.clear();
-                key.reserve(prefix.len() + suffix.len());
-                key.extend_from_slice(prefix);
-                *prefixed = *number;
+                if has_prefix {
+                    key.truncate(prefix.len());
+                } else {
+                    key.clear();
+                    key.reserve(prefix.len() + suffix.len());
+                    key.extend_from_slice(prefix);
+                    *prefixed = *number;
+                }
+                key.extend_from_slice(suffix);
             }
-            key.extend_from_slice(suffix);
             if *walks {
                 // Keys are close together: prefetching one line ahead covers the next ones.
                 let ahead = if *forward { LINE as isize } else { -(LINE as isize) };
@@ -616,8 +620,21 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
     #[inline(always)]
     fn plain_place(&mut self, ordinal: u32) -> Result<Option<Range<u64>>> {
         let end = self.table.plain_end;
-        let (block, at) = self.block(ordinal)?;
-        Ok(block.value(at).filter(|place| place.end < end))
+        // After a step to the entry its block is kept, and in most blocks all values are of one size.
+        let of_one_size = match &self.layout {
+            Some(layout) if self.number == block_of(ordinal) => {
+                layout.value_of_one_size(ordinal % BLOCK_KEYS)
+            }
+            _ => None,
+        };
+        let place = match of_one_size {
+            Some(place) => Some(place),
+            None => {
+                let (block, at) = self.block(ordinal)?;
+                block.value(at)
+            }
+        };
+        Ok(place.filter(|place| place.end < end))
     }
 
     #[cold]
@@ -852,6 +869,23 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
         }
         Ok(None)
     }
+}
+
+/// Copies bytes into as many; 4 to 16 without a call, which is the length of most keys after the common prefix.
+#[inline(always)]
+fn copy_short(to: &mut [u8], from: &[u8]) {
+    match from.len() {
+        8..=16 => copy_ends::<8>(to, from),
+        4..8 => copy_ends::<4>(to, from),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// Copies the first and the last `N` bytes, which may overlap.
+#[inline(always)]
+fn copy_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
+    to[..N].copy_from_slice(&from[..N]);
+    to[from.len() - N..].copy_from_slice(&from[from.len() - N..]);
 }
 
 /// Whether an extent is empty or within one page.

@@ -415,7 +415,8 @@ pub(super) fn deleted_ranges() {
 /// Where a memtable has few keys, whole segments and blocks are before the next one; where it has many, none is.
 #[test]
 fn keys_of_memtables_are_shown_among_those_of_tables() {
-    for (tables, gap) in [(1, 1), (1, 3), (1, 100), (1, 1000), (4, 1), (4, 3), (4, 100), (4, 1000)] {
+    let all = [1, 4].into_iter().flat_map(|tables| [1, 3, 100, 1000].map(|gap| (tables, gap)));
+    for ((tables, gap), has_range) in all.flat_map(|of| [(of, false), (of, true)]) {
         let keys = sized(3000, 20_000);
         let (store, space) = open(&with_tables(tables, keys, 10..11), &roomy());
         let mut expected: BTreeMap<_, _> =
@@ -427,8 +428,18 @@ fn keys_of_memtables_are_shown_among_those_of_tables() {
                 key.push(random.next() as u8);
             }
             let value = b"in memory".to_vec();
-            store.apply(&space, Op::Set { key: &key, value: &value }).expect("it fits");
-            expected.insert(key, value);
+            if random.below(3) == 0 {
+                store.apply(&space, Op::Delete { key: &key }).expect("it fits");
+                expected.remove(&key);
+            } else {
+                store.apply(&space, Op::Set { key: &key, value: &value }).expect("it fits");
+                expected.insert(key, value);
+            }
+        }
+        if has_range {
+            let [start, end] = [1000_u32, 1300].map(u32::to_be_bytes);
+            store.apply(&space, Op::DeleteRange { start: &start[..], end: Some(&end[..]) }).expect("it fits");
+            expected.retain(|key, _| !(&start[..]..&end[..]).contains(&&key[..]));
         }
         let view = store.view(&space);
         for _ in 0..100 {
