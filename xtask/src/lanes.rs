@@ -8,8 +8,10 @@
 //! Each step runs in a process of its own. So its output is one file below the target directory, which is printed when
 //! the step ends, and the system counts the time of the processors that it used.
 
+use std::any::Any;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::mpsc;
@@ -99,7 +101,12 @@ impl Lanes<'_> {
                     let ends = ends.clone();
                     let (execute, workspace, step) = (self.execute, self.workspace, &self.plan[at].step);
                     scope.spawn(move || {
-                        let ended = execute(workspace, step, &output);
+                        let begin = Instant::now();
+                        // What is not sent would be waited for without end.
+                        let run = AssertUnwindSafe(|| execute(workspace, step, &output));
+                        let ended = panic::catch_unwind(run).unwrap_or_else(|panic| {
+                            Ended::failed(format!("it panicked: {}", message_of(&*panic)), begin)
+                        });
                         // The receiver is there while a step runs, unless nothing can be printed any more.
                         drop(ends.send((at, output, ended)));
                     });
@@ -154,17 +161,22 @@ fn next(plan: &[&Planned], states: &[State]) -> Option<usize> {
     })
 }
 
+/// The message of a panic.
+fn message_of(panic: &dyn Any) -> &str {
+    match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
+        (Some(text), _) => text,
+        (None, Some(text)) => text,
+        (None, None) => "without a message",
+    }
+}
+
 /// The first argument of `cargo xtask test` in the process of a step: a file for how it ended, and the step follow.
 pub(crate) const ALONE: &str = "--alone";
 
 /// Runs a step in a process of its own.
 fn apart(workspace: &Workspace, step: &Step, output: &Path) -> Ended {
-    let start = Instant::now();
-    ended_apart(workspace, step, output).unwrap_or_else(|why| Ended {
-        verdict: Err(why),
-        elapsed: start.elapsed(),
-        used: None,
-    })
+    let begin = Instant::now();
+    ended_apart(workspace, step, output).unwrap_or_else(|why| Ended::failed(why, begin))
 }
 
 fn ended_apart(workspace: &Workspace, step: &Step, output: &Path) -> Result<Ended, String> {
@@ -324,6 +336,18 @@ mod tests {
         let verdicts: Vec<_> =
             records.iter().map(|(_, ended)| ended.as_ref().map(|one| one.verdict.is_ok())).collect();
         assert_eq!(verdicts, [Some(false), Some(true), None]);
+    }
+
+    /// Nothing was sent, and the run waited for ever.
+    #[test]
+    fn a_step_that_panics_fails() {
+        let plan = [planned("panics", Build::Apart, &[])];
+        let execute = |_: &Workspace, step: &Step, _: &Path| panic!("{} is out of luck", step.name);
+        let (records, printed) = run_fakes("a_step_that_panics", &plan, &|| None, &execute);
+        assert!(
+            steps::has_failed(&records) && printed.contains("it panicked: panics is out of luck"),
+            "{printed}"
+        );
     }
 
     #[test]

@@ -43,6 +43,11 @@ impl Ended {
         Ended { verdict: Ok(Outcome::Skipped(why)), elapsed: Duration::ZERO, used: None }
     }
 
+    /// Of a step whose run broke for this reason. What it used is not known.
+    pub(crate) fn failed(why: String, begin: Instant) -> Ended {
+        Ended { verdict: Err(why), elapsed: begin.elapsed(), used: None }
+    }
+
     /// The line that says so.
     pub(crate) fn line(&self, workspace: &Workspace, name: &str) -> String {
         match &self.verdict {
