@@ -45,6 +45,41 @@ pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// An empty directory.
 pub(crate) fn empty(path: &Path) -> Result<(), String> {
-    drop(fs::remove_dir_all(path));
+    remove(path)?;
     fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Removes a directory with all that it has, if there is one.
+pub(crate) fn remove(path: &Path) -> Result<(), String> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(format!("{}: {error}", path.display())),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Workspace;
+
+    #[test]
+    fn an_empty_directory_has_nothing() {
+        let workspace = Workspace::find().expect("this test runs in it");
+        let path = workspace.target.join("tmp/an_empty_directory");
+        for name in ["a", "b/c"] {
+            assert_eq!(empty(&path), Ok(()));
+            assert_eq!(entries(&path), Ok(Vec::new()));
+            write(&path.join(name), b"").expect("it is written");
+        }
+        assert_eq!(remove(&path).and_then(|()| remove(&path)), Ok(()));
+    }
+
+    /// It was called empty, because it could be made: it was there.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_directory_that_cannot_be_emptied_is_an_error() {
+        // Nobody may remove anything there.
+        let why = empty(Path::new("/proc/self/task")).expect_err("it has the threads");
+        assert!(why.starts_with("/proc/self/task: "), "{why}");
+    }
 }

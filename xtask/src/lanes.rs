@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -180,24 +180,32 @@ fn apart(workspace: &Workspace, step: &Step, output: &Path) -> Ended {
 }
 
 fn ended_apart(workspace: &Workspace, step: &Step, output: &Path) -> Result<Ended, String> {
-    let told = |error: io::Error| format!("{}: {error}", output.display());
-    let file = File::create(output).map_err(told)?;
+    let named = |error: io::Error| format!("{}: {error}", output.display());
+    let file = File::create(output).map_err(named)?;
     let result = output.with_extension("result");
+    // Nothing that was there before counts.
+    File::create(&result).map_err(named)?;
     // On Linux this is the program that runs, also when a step has built another in its place.
     let this = if cfg!(target_os = "linux") {
         "/proc/self/exe".into()
     } else {
-        std::env::current_exe().map_err(told)?
+        std::env::current_exe().map_err(named)?
     };
     let mut command = workspace.command(this);
     command.args(["test", ALONE]).arg(&result).arg(step.name).args(workspace.is_full.then_some("--full"));
     if io::stdout().is_terminal() && std::env::var_os("CARGO_TERM_COLOR").is_none() {
         command.env("CARGO_TERM_COLOR", "always");
     }
-    let status = command.stdout(file.try_clone().map_err(told)?).stderr(Stdio::from(file)).status();
+    let status = command.stdout(file.try_clone().map_err(named)?).stderr(Stdio::from(file)).status();
     let status = status.map_err(|error| format!("cannot run the step: {error}"))?;
-    let text = fs::read_to_string(&result);
-    text.ok().and_then(|text| read(&text)).ok_or_else(|| format!("its process ended by {status}"))
+    let text = fs::read_to_string(&result).map_err(named)?;
+    outcome_of(status, &text)
+        .ok_or_else(|| format!("its process ended by {status}, and left {text:?} as its result"))
+}
+
+/// How the step ended, if its process ended well: one that was killed, or could not write, may have left half of it.
+fn outcome_of(status: ExitStatus, text: &str) -> Option<Ended> {
+    if status.success() { read(text) } else { None }
 }
 
 /// What the process of a step does.
@@ -235,6 +243,7 @@ fn read(text: &str) -> Option<Ended> {
 mod tests {
     use super::*;
     use std::cell::Cell;
+    use std::os::unix::process::ExitStatusExt as _;
     use std::sync::Barrier;
 
     fn planned(name: &'static str, build: Build, after: &'static [&'static str]) -> Planned {
@@ -383,5 +392,16 @@ mod tests {
             }
         }
         assert_eq!(read("passed\n"), None, "it was cut off");
+        assert_eq!(read(""), None, "it was never written");
+    }
+
+    /// It counted, although the process had been killed.
+    #[test]
+    fn what_a_process_tells_counts_only_if_it_ended_well() {
+        let text = written(&ended(Ok(Outcome::Passed)));
+        assert_eq!(outcome_of(ExitStatus::from_raw(0), &text), read(&text));
+        for status in [9, 1 << 8] {
+            assert_eq!(outcome_of(ExitStatus::from_raw(status), &text), None);
+        }
     }
 }
