@@ -6,14 +6,15 @@
 //! failure no step begins, and the other lane's step ends; after the time limit no step begins either.
 //!
 //! Each step runs in a process of its own. So its output is one file below the target directory, which is printed when
-//! the step ends, and the system counts the time of the processors that it used.
+//! the step ends, and the system counts the time of the processors that it used. Two runs in one checkout do not meet
+//! there: each has a directory of its own.
 
 use std::any::Any;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write};
 use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{self, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -52,13 +53,25 @@ pub(crate) fn run(workspace: &Workspace, plan: &[&Planned], limit: Duration) -> 
         let elapsed = began.elapsed();
         (elapsed >= limit).then(|| format!("the steps before it took {}", told(elapsed)))
     };
-    let directory = workspace.target.join("steps");
+    // Of this run alone: another one may go on in the same checkout.
+    let directory = workspace.target.join("steps").join(process::id().to_string());
     files::empty(&directory).map_err(Failure::Broken)?;
     println!("what a step prints comes when it ends, and is in {} before", directory.display());
     let lanes = Lanes { workspace, plan, directory: &directory, late: &late, execute: &apart };
     let records = lanes.run(&mut io::stdout().lock()).map_err(|error| Failure::Broken(error.to_string()))?;
+    // It keeps its own name if another run ends at the same moment.
+    let kept = keep(&directory).unwrap_or(directory);
+    println!("\nwhat the steps printed is in {}", kept.display());
     print!("\n{}", steps::summary(&records, began.elapsed()));
     if steps::has_failed(&records) { Err(Failure::Failed) } else { Ok(()) }
+}
+
+/// Gives the directory of a run that has ended the name `last`, in place of that of the run before.
+fn keep(directory: &Path) -> Result<PathBuf, String> {
+    let last = directory.with_file_name("last");
+    files::remove(&last)?;
+    fs::rename(directory, &last).map_err(|error| format!("{}: {error}", last.display()))?;
+    Ok(last)
 }
 
 /// Runs a step and writes its output to the file.
@@ -380,6 +393,19 @@ mod tests {
         assert!(printed.contains("== third skipped: it is late"), "{printed}");
         let late = || Some(Ended::skipped("it is late".to_owned()));
         assert_eq!(records[1..], [("second", late()), ("third", late())]);
+    }
+
+    #[test]
+    fn the_outputs_of_the_last_run_are_kept() {
+        let workspace = Workspace::find().expect("this test runs in it");
+        let steps = workspace.target.join("tmp/the_outputs_of_the_last_run");
+        files::empty(&steps).expect("it is made");
+        for run in ["1", "2"] {
+            files::write(&steps.join(run).join("fmt.txt"), run.as_bytes()).expect("it is written");
+            assert_eq!(keep(&steps.join(run)), Ok(steps.join("last")));
+            assert_eq!(fs::read_to_string(steps.join("last/fmt.txt")).expect("it is there"), run);
+        }
+        assert_eq!(files::entries(&steps).expect("it is there").len(), 1);
     }
 
     #[test]

@@ -138,8 +138,9 @@ pub(crate) fn help() -> String {
     help + "\nBy hand tests run in quick size, also in a step that is named: they assert the same as in CI, and\n\
             enumerate less. With --full, or CI=true in the environment, they run in full size, and without\n\
             names every step runs. With CI=true, no step begins after 68 minutes, and the summary names those.\n\n\
-            Two steps run at once, and the output of each is printed when it ends; until then it is in\n\
-            target/steps. A single step prints at once.\n\n\
+            Two steps run at once, and the output of each is printed when it ends; until then it is below\n\
+            target/steps, in a directory that the run names first. That of the last run that has ended is\n\
+            target/steps/last. A single step prints at once. Another run may go on beside it.\n\n\
             The last line printed is 'N passed, N failed, N skipped', in steps.\n"
 }
 
