@@ -3,7 +3,8 @@
 //!
 //! The next step to begin is the first of the list that may. It waits for the steps that it names, and for the target
 //! directory: cargo builds there for one caller at a time, so a second one would hold a lane and do nothing. After a
-//! failure no step begins, and the other lane's step ends; after the time limit no step begins either.
+//! failure no step begins, and the other lane's step ends; after the time limit no step begins either, and the last
+//! lines of those that run are printed.
 //!
 //! Each step runs in a process of its own. So its output is one file below the target directory, which is printed when
 //! the step ends, and the system counts the time of the processors that it used. Two runs in one checkout do not meet
@@ -15,7 +16,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -49,15 +50,12 @@ pub(crate) struct Planned {
 /// Runs the steps, and prints the output of each and the summary. A step that would begin after the limit is skipped.
 pub(crate) fn run(workspace: &Workspace, plan: &[&Planned], limit: Duration) -> Result<(), Failure> {
     let began = Instant::now();
-    let late = || {
-        let elapsed = began.elapsed();
-        (elapsed >= limit).then(|| format!("the steps before it took {}", told(elapsed)))
-    };
     // Of this run alone: another one may go on in the same checkout.
     let directory = workspace.target.join("steps").join(process::id().to_string());
     files::empty(&directory).map_err(Failure::Broken)?;
     println!("what a step prints comes when it ends, and is in {} before", directory.display());
-    let lanes = Lanes { workspace, plan, directory: &directory, late: &late, execute: &apart };
+    let elapsed = || began.elapsed();
+    let lanes = Lanes { workspace, plan, directory: &directory, elapsed: &elapsed, limit, execute: &apart };
     let records = lanes.run(&mut io::stdout().lock()).map_err(|error| Failure::Broken(error.to_string()))?;
     // It keeps its own name if another run ends at the same moment.
     let kept = keep(&directory).unwrap_or(directory);
@@ -82,8 +80,10 @@ struct Lanes<'a> {
     plan: &'a [&'a Planned],
     /// For the files with output.
     directory: &'a Path,
-    /// Why no step may begin any more.
-    late: &'a dyn Fn() -> Option<String>,
+    /// The time since the run began.
+    elapsed: &'a dyn Fn() -> Duration,
+    /// After this time no step begins.
+    limit: Duration,
     execute: &'a Execute<'a>,
 }
 
@@ -99,16 +99,19 @@ impl Lanes<'_> {
     fn run(&self, out: &mut impl Write) -> io::Result<Vec<Record>> {
         let mut states: Vec<State> = self.plan.iter().map(|_| State::Waits).collect();
         let (ends, ended) = mpsc::channel();
+        let mut is_late = false;
         thread::scope(|scope| {
             loop {
                 while let Some(at) = next(self.plan, &states) {
                     let name = self.plan[at].step.name;
-                    if let Some(why) = (self.late)() {
+                    let elapsed = (self.elapsed)();
+                    if elapsed >= self.limit {
+                        let why = format!("the steps before it took {}", told(elapsed));
                         writeln!(out, "\n== {name} skipped: {why}")?;
                         states[at] = State::Ended(Ended::skipped(why));
                         continue;
                     }
-                    let output = self.directory.join(name).with_extension("txt");
+                    let output = self.output(name);
                     writeln!(out, "\n== {name} begins{}", self.beside(&states))?;
                     states[at] = State::Runs;
                     let ends = ends.clone();
@@ -127,7 +130,17 @@ impl Lanes<'_> {
                 if !states.iter().any(|state| matches!(state, State::Runs)) {
                     break;
                 }
-                let (at, output, ended) = ended.recv().map_err(io::Error::other)?;
+                // The limit is reported once.
+                let left = if is_late { Duration::MAX } else { self.limit.saturating_sub((self.elapsed)()) };
+                let (at, output, ended) = match ended.recv_timeout(left) {
+                    Ok(end) => end,
+                    Err(RecvTimeoutError::Timeout) => {
+                        is_late = true;
+                        self.tell_running(&states, out)?;
+                        continue;
+                    }
+                    Err(error) => return Err(io::Error::other(error)),
+                };
                 let Step { name, does, .. } = self.plan[at].step;
                 writeln!(out, "\n== {}/{} {name}: {does}", at + 1, self.plan.len())?;
                 if let Ok(mut output) = File::open(output) {
@@ -144,15 +157,43 @@ impl Lanes<'_> {
         })
     }
 
-    /// The steps that run.
-    fn beside(&self, states: &[State]) -> String {
+    /// The file with the output of a step.
+    fn output(&self, name: &str) -> PathBuf {
+        self.directory.join(name).with_extension("txt")
+    }
+
+    /// The names of the steps that run.
+    fn running(&self, states: &[State]) -> Vec<&'static str> {
         let running = self.plan.iter().zip(states).filter(|(_, state)| matches!(state, State::Runs));
-        let names: Vec<&str> = running.map(|(planned, _)| planned.step.name).collect();
-        match names[..] {
+        running.map(|(planned, _)| planned.step.name).collect()
+    }
+
+    fn beside(&self, states: &[State]) -> String {
+        match &self.running(states)[..] {
             [] => String::new(),
-            _ => format!(" beside {}", names.join(", ")),
+            names => format!(" beside {}", names.join(", ")),
         }
     }
+
+    /// Prints where the steps that run are. CI may end this before they do, and then there is nothing else of them.
+    fn tell_running(&self, states: &[State], out: &mut impl Write) -> io::Result<()> {
+        for name in self.running(states) {
+            writeln!(out, "\n== {name} still runs after {}, and last printed:", told(self.limit))?;
+            let output = fs::read(self.output(name)).unwrap_or_default();
+            out.write_all(last_lines(&output, LINES_STILL))?;
+        }
+        out.flush()
+    }
+}
+
+/// How many lines are printed of a step that still runs at the limit.
+const LINES_STILL: usize = 20;
+
+/// At most this number of last lines.
+fn last_lines(text: &[u8], count: usize) -> &[u8] {
+    let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
+    let before: usize = lines.iter().rev().skip(count).map(|line| line.len()).sum();
+    &text[before..]
 }
 
 /// The step to begin now, if there is one.
@@ -279,20 +320,29 @@ mod tests {
     }
 
     /// Runs fake steps; returns how each ended, and what was printed.
-    fn run_fakes(
+    fn run_fakes(name: &str, plan: &[Planned], execute: &Execute<'_>) -> (Vec<Record>, String) {
+        let mut out = Vec::new();
+        let records = run_fakes_until(name, plan, Duration::MAX, execute, &mut out);
+        (records, String::from_utf8(out).expect("it is text"))
+    }
+
+    /// Runs fake steps with a limit in minutes, one of which passes each time that the clock is read.
+    fn run_fakes_until(
         name: &str,
         plan: &[Planned],
-        late: &dyn Fn() -> Option<String>,
+        limit: Duration,
         execute: &Execute<'_>,
-    ) -> (Vec<Record>, String) {
+        out: &mut impl Write,
+    ) -> Vec<Record> {
         let workspace = Workspace::find().expect("this test runs in it");
         let directory = workspace.target.join("tmp").join(name);
         files::empty(&directory).expect("it is made");
         let plan: Vec<&Planned> = plan.iter().collect();
-        let lanes = Lanes { workspace: &workspace, plan: &plan, directory: &directory, late, execute };
-        let mut out = Vec::new();
-        let records = lanes.run(&mut out).expect("memory can be written to");
-        (records, String::from_utf8(out).expect("it is text"))
+        let minutes = Cell::new(0);
+        let elapsed = || Duration::from_secs(60 * minutes.replace(minutes.get() + 1));
+        let (workspace, directory, elapsed) = (&workspace, &directory, &elapsed);
+        let lanes = Lanes { workspace, plan: &plan, directory, elapsed, limit, execute };
+        lanes.run(out).expect("memory can be written to")
     }
 
     #[test]
@@ -330,7 +380,7 @@ mod tests {
             }
             ended(Ok(Outcome::Passed))
         };
-        let (records, printed) = run_fakes("the_output_of_each_is_whole", &plan, &|| None, &execute);
+        let (records, printed) = run_fakes("the_output_of_each_is_whole", &plan, &execute);
         assert!(!steps::has_failed(&records));
         assert!(printed.contains("== two begins beside one\n"), "{printed}");
         for (number, name) in [(1, "one"), (2, "two")] {
@@ -353,7 +403,7 @@ mod tests {
             both.wait();
             ended(if step.name == "fails" { Err("it broke".to_owned()) } else { Ok(Outcome::Passed) })
         };
-        let (records, printed) = run_fakes("after_a_failure", &plan, &|| None, &execute);
+        let (records, printed) = run_fakes("after_a_failure", &plan, &execute);
         assert!(steps::has_failed(&records) && printed.contains("fails FAILED after 0.0 s: it broke"));
         let verdicts: Vec<_> =
             records.iter().map(|(_, ended)| ended.as_ref().map(|one| one.verdict.is_ok())).collect();
@@ -365,7 +415,7 @@ mod tests {
     fn a_step_that_panics_fails() {
         let plan = [planned("panics", Build::Apart, &[])];
         let execute = |_: &Workspace, step: &Step, _: &Path| panic!("{} is out of luck", step.name);
-        let (records, printed) = run_fakes("a_step_that_panics", &plan, &|| None, &execute);
+        let (records, printed) = run_fakes("a_step_that_panics", &plan, &execute);
         assert!(
             steps::has_failed(&records) && printed.contains("it panicked: panics is out of luck"),
             "{printed}"
@@ -379,20 +429,58 @@ mod tests {
             planned("second", Build::Apart, &["first"]),
             planned("third", Build::Apart, &["second"]),
         ];
-        let asked = Cell::new(0);
-        let late = || {
-            asked.set(asked.get() + 1);
-            (asked.get() > 1).then(|| "it is late".to_owned())
-        };
         let execute = |_: &Workspace, step: &Step, _: &Path| {
             assert_eq!(step.name, "first", "it begins too late");
             ended(Ok(Outcome::Passed))
         };
-        let (records, printed) = run_fakes("too_late", &plan, &late, &execute);
+        let mut out = Vec::new();
+        let records = run_fakes_until("too_late", &plan, Duration::from_secs(120), &execute, &mut out);
         assert!(!steps::has_failed(&records));
-        assert!(printed.contains("== third skipped: it is late"), "{printed}");
-        let late = || Some(Ended::skipped("it is late".to_owned()));
-        assert_eq!(records[1..], [("second", late()), ("third", late())]);
+        let printed = String::from_utf8(out).expect("it is text");
+        assert!(printed.contains("== second skipped: the steps before it took 2 min 00 s"), "{printed}");
+        let skipped = |record: &Record| matches!(&record.1, Some(Ended { verdict: Ok(Outcome::Skipped(why)), .. }) if why.contains("before it"));
+        assert!(skipped(&records[1]) && skipped(&records[2]), "{records:?}");
+    }
+
+    /// A writer that lets a step go on when it has printed this.
+    struct Until<'a>(Vec<u8>, &'a str, &'a Barrier);
+
+    impl Write for Until<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            assert!(String::from_utf8_lossy(&self.0).contains(self.1));
+            self.2.wait();
+            Ok(())
+        }
+    }
+
+    /// CI ended a run in which a step hung, and showed nothing of it.
+    #[test]
+    fn at_the_limit_the_last_lines_of_a_running_step_are_printed() {
+        let plan = [planned("hangs", Build::Apart, &[])];
+        let printed = Barrier::new(2);
+        let execute = |_: &Workspace, _: &Step, output: &Path| {
+            fs::write(output, "it begins\nit hangs\n").expect("it is written");
+            printed.wait();
+            ended(Ok(Outcome::Passed))
+        };
+        let last = "== hangs still runs after 1 min 00 s, and last printed:";
+        let mut out = Until(Vec::new(), last, &printed);
+        let records = run_fakes_until("at_the_limit", &plan, Duration::from_secs(60), &execute, &mut out);
+        assert!(!steps::has_failed(&records));
+        assert_eq!(String::from_utf8_lossy(&out.0).matches(last).count(), 1);
+    }
+
+    #[test]
+    fn the_last_lines_are_found() {
+        for (text, last) in
+            [("", ""), ("a", "a"), ("a\nb\n", "a\nb\n"), ("a\nb\nc", "b\nc"), ("\n\n\n", "\n\n")]
+        {
+            assert_eq!(last_lines(text.as_bytes(), 2), last.as_bytes(), "{text:?}");
+        }
     }
 
     #[test]
