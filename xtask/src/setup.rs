@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
+use crate::files;
 use crate::workspace::{self, Workspace};
 
 /// A cargo subcommand that is a component of the toolchain, such as `fmt` of `rustfmt`.
@@ -66,6 +67,7 @@ fn rustup(workspace: &Workspace, arguments: &[&str]) -> Result<(), String> {
 /// Two steps may run at once, and what they install by is for one caller at a time. The lock ends with the file.
 fn installing(workspace: &Workspace) -> Result<File, String> {
     let path = workspace.target.join("installing.lock");
+    files::parent(&path)?;
     let locked = File::create(&path).and_then(|file| file.lock().map(|()| file));
     locked.map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -193,4 +195,22 @@ fn apt(workspace: &Workspace, arguments: &[&str]) -> Result<(), String> {
     command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]).args(arguments);
     let _lock = installing(workspace)?;
     workspace::run(&mut command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It could not be made where nothing had been built.
+    #[test]
+    fn the_lock_is_made_in_a_directory_that_is_not_there() {
+        let mut workspace = Workspace::find().expect("this test runs in it");
+        workspace.target = workspace.target.join("tmp/the_lock_is_made/target");
+        files::remove(&workspace.target).expect("nothing is left of it");
+        let held = installing(&workspace).expect("it is made");
+        let other = File::open(workspace.target.join("installing.lock")).expect("it is there");
+        assert!(other.try_lock().is_err(), "it is held");
+        drop(held);
+        assert!(other.try_lock().is_ok());
+    }
 }
