@@ -133,6 +133,7 @@ pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, prefix: &P
             shell.env(variable, real.join(directory));
         }
     }
+    // The steps that build there, `install` and `raft`, do not run at once (`test.rs`).
     shell
         .env("CARGO_TARGET_DIR", workspace.target.join("guides"))
         .env("UNOPTIMIZED", UNOPTIMIZED.join(" "))

@@ -34,9 +34,10 @@ const STEPS: &[Planned] = &[
     uses(node::NAME, node::DOES, node::step),
     uses("kafka", "the Java packages: their tests, Kafka's tests of state stores, the guide", kafka::step),
     Planned {
-        // Both take what they are run with from one environment of Python, and each installs the package there.
+        // Both take what they are run with from one environment of Python, and each installs the package there, which
+        // cargo builds with other features than those that the steps share.
         after: &["build", "python"],
-        ..uses("leveldb", "LevelDB's own test of its C functions, plyvel's tests, the guide", leveldb::step)
+        ..makes("leveldb", "LevelDB's own test of its C functions, plyvel's tests, the guide", leveldb::step)
     },
     apart(collisions::NAME, collisions::DOES, collisions::step),
     apart("loom", "models of the lock-free protocols", models::loom),
@@ -47,11 +48,15 @@ const STEPS: &[Planned] = &[
     },
     uses(histories::NAME, histories::DOES, histories::step),
     Planned {
-        // Both build the program that checks.
-        after: &["build", histories::NAME],
+        // One builds the program that checks too, and the other builds in the directory of the guides.
+        after: &["build", histories::NAME, "install"],
         ..uses(raft::NAME, raft::DOES, raft::step)
     },
-    uses("redis", "Valkey's tests and Redis's clients with forrest serve, the guide", redis::step),
+    Planned {
+        // Its clients would take ports of nodes that are down for a moment there.
+        after: &["build", raft::NAME],
+        ..uses("redis", "Valkey's tests and Redis's clients with forrest serve, the guide", redis::step)
+    },
     apart("msrv", "the libraries, built with the oldest Rust that they promise", msrv::step),
     uses(vm::NAME, vm::DOES, vm::step),
     uses(soak::NAME, soak::DOES, soak::step),
@@ -164,23 +169,29 @@ fn clippy(workspace: &Workspace) -> Verdict {
 }
 
 fn build(workspace: &Workspace) -> Verdict {
-    // What is left out is a matter of the step that runs the tests.
+    // What is left out is a matter of the step that runs the tests. It is long, and other steps build beside it: had it
+    // to install anything first, one of these would make it wait.
+    let _missing = programs_of_tests(workspace);
     with_foreign(workspace, TESTS, &["--no-run"])?;
     Ok(Outcome::Passed)
 }
 
-fn tests(workspace: &Workspace) -> Verdict {
-    required::demand(workspace, required::LLDS_FORREST)?;
-    required::demand(workspace, required::API_C)?;
+/// Gets the programs that tests call; returns what is left out without those that cannot be had.
+fn programs_of_tests(workspace: &Workspace) -> Vec<String> {
     let programs = [
         ("simulated counters and the C library under valgrind", setup::valgrind(workspace)),
         ("the C library from C++", setup::cpp(workspace)),
         ("dumps of RocksDB and LMDB", setup::other_stores(workspace)),
         ("connections by TLS", setup::programs(workspace, &[("openssl", "openssl")])),
     ];
+    programs.into_iter().filter_map(|(what, got)| Some(format!("{what}: {}", got.err()?))).collect()
+}
+
+fn tests(workspace: &Workspace) -> Verdict {
+    required::demand(workspace, required::LLDS_FORREST)?;
+    required::demand(workspace, required::API_C)?;
+    let missing = programs_of_tests(workspace).join("; ");
     let outcome = with_foreign(workspace, TESTS, &[])?;
-    let missing = programs.into_iter().filter_map(|(what, got)| Some(format!("{what}: {}", got.err()?)));
-    let missing = missing.collect::<Vec<_>>().join("; ");
     Ok(match outcome {
         outcome if missing.is_empty() => outcome,
         Outcome::Passed => Outcome::Skipped(format!("all passed but {missing}")),
