@@ -11,6 +11,8 @@ cd "$(dirname "$0")/.."
 suite=bookworm
 mirror=http://deb.debian.org/debian
 target=${CARGO_TARGET_DIR:-target}
+# Packages of other versions may be beside those that are made here.
+version=$(sed -n '/^\[workspace.package\]$/,/^version = / s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 mkdir -p "$target/clean"
 clean=$(cd "$target/clean" && pwd)
 # What the packages are tried with, beside a system of the fewest packages.
@@ -26,6 +28,9 @@ system() {
     touch "$clean/$1/made"
 }
 
+# Fails if a command is there. A plain "! command" would not: set -e takes no notice of it.
+absent='absent() { if command -v "$1"; then exit 1; fi; }'
+
 # try SYSTEM COMMANDS FILES...: a copy of the system with the files, in which the commands run.
 try() {
     root=$clean/tried
@@ -36,7 +41,7 @@ try() {
     cp -r "$@" packaging/try.sh "$root/tmp/"
     ln -sfn /proc/self/fd "$root/dev/fd"
     # With a /proc of its own, which goes with the commands.
-    unshare --fork --pid --mount-proc="$root/proc" chroot "$root" sh -euc "export PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C; cd /tmp; ! command -v cargo; $commands"
+    unshare --fork --pid --mount-proc="$root/proc" chroot "$root" sh -euc "export PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C; cd /tmp; $absent; absent cargo; $commands"
     rm -rf "${root:?}"
     tried="$tried
 tried: $*"
@@ -51,16 +56,16 @@ system plain
 system tools "$tools"
 packages=$target/package
 for in in plain tools; do
-    try $in 'dpkg -i forrest_*.deb; ./try.sh; dpkg -r forrest; ! command -v forrest' "$packages"/forrest_*.deb
-    try $in 'tar -xzf forrest-*.tar.gz -C /; ldconfig; ./try.sh' "$packages"/forrest-*.tar.gz
+    try $in 'dpkg -i forrest_*.deb; ./try.sh; dpkg -r forrest; absent forrest' "$packages/forrest_${version}_"*.deb
+    try $in 'tar -xzf forrest-*.tar.gz -C /; ldconfig; ./try.sh' "$packages/forrest-$version-"*.tar.gz
 done
 # makepkg refuses to run as root, and pacman finds no mounts here whose space it could check.
 try tools 'useradd -m builder; chown -R builder arch; su builder -c "cd arch && makepkg --nodeps --noconfirm"
     sed -i "/^CheckSpace/d" /etc/pacman.conf
     pacman -U --noconfirm --nodeps --nodeps arch/*.pkg.tar.*; ./try.sh; pacman -R --noconfirm forrest
-    ! command -v forrest' "$packages/arch"
+    absent forrest' "$packages/arch"
 awk '/^```python$/ { inside = 1; next } /^```$/ { inside = 0 } inside' README.md >"$clean/trees.py"
 try tools 'python3 -m venv venv; venv/bin/pip install --no-index ./*.whl; venv/bin/python trees.py | grep ash' \
-    "$target/python-wheels"/*"$(uname -m).whl" "$clean/trees.py"
+    "$target/python-wheels/forrest_db-$version-"*"$(uname -m).whl" "$clean/trees.py"
 echo "$tried"
 echo "and the crates, from their packages"
