@@ -9,14 +9,15 @@ cd "$(dirname "$0")/.."
 rust=1.95.0
 checker=0.51.0
 
-last=${1:-$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || true)}
+# Before this commit: that of a release would be compared with itself.
+last=${1:-$(git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null || true)}
 if [ -z "$last" ]; then
     # Tags do not come with every clone. The commits of releases do, and docs/releasing.md says what they are called.
-    last=$(git log -1 --format=%H --extended-regexp --grep='^Release [0-9]+\.[0-9]+\.[0-9]+$')
+    last=$(git log -1 --format=%H --extended-regexp --grep='^Release [0-9]+\.[0-9]+\.[0-9]+$' 'HEAD^@')
     [ -z "$last" ] || git log -1 --format='there is no tag v*: compared with "%s", %H' "$last"
 fi
 if [ -z "$last" ]; then
-    why='there is neither a tag v* nor a commit "Release VERSION" in this clone'
+    why='there is neither a tag v* nor a commit "Release VERSION" before this one in this clone'
     if [ "$(git rev-parse --is-shallow-repository)" = true ]; then
         why="$why, which is shallow (git fetch --unshallow --tags brings the rest)"
     fi
