@@ -17,6 +17,9 @@ pub(crate) const DOES: &str = "the Python package as wheels for x86-64 and AArch
 /// The tag of the oldest Linux that the wheels run on.
 const TAG: &str = "manylinux2014";
 
+/// The library in a wheel.
+const LIBRARY: &str = "forrest/_forrest.abi3.so";
+
 /// Debian's Python 3.11 with the libraries that it, NumPy and the tests need.
 const DEBIAN: &[&str] = &[
     "libbz2-1.0",
@@ -72,6 +75,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
 fn make(workspace: &Workspace, directory: &Path) -> Result<(), String> {
     let tools = processors::zig(workspace)?;
     let tests = Environment::of_tests(workspace, "")?;
+    setup::programs(workspace, &[("nm", "binutils")])?;
     let mut lines = Vec::new();
     for processor in PROCESSORS {
         let wheel = build(workspace, &tools, processor, directory)?;
@@ -80,6 +84,7 @@ fn make(workspace: &Workspace, directory: &Path) -> Result<(), String> {
         files::empty(&site)?;
         let mut unpack = tools.call("python");
         workspace::run(unpack.args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&site))?;
+        check_unwinder(workspace, &site.join(LIBRARY))?;
         let python = if processor.is_here() {
             Ok(tests.call("python"))
         } else {
@@ -158,6 +163,25 @@ fn unwinder(workspace: &Workspace, zig: &Environment<'_>, processor: &Processor)
     Ok(library)
 }
 
+/// Fails if a library has a part of Zig's unwinder: Rust may come to call a function that is not in [`UNWINDER`].
+fn check_unwinder(workspace: &Workspace, library: &Path) -> Result<(), String> {
+    let (text, status) = workspace::capture(workspace.command("nm").arg("-D").arg(library))?;
+    let why = if status.success() { unwinder_of_its_own(&text) } else { Some(format!("nm: {text}")) };
+    why.map_or(Ok(()), |why| Err(format!("{}: {why}", library.display())))
+}
+
+/// Why a library seems to have an unwinder, by the output of nm. What is linked in is mostly without names, so two
+/// functions must come from the system: one of each of the two files of LLVM's unwinder that have functions for Rust.
+fn unwinder_of_its_own(symbols: &str) -> Option<String> {
+    let functions = || symbols.lines().filter(|line| line.contains(" _Unwind_"));
+    let defined = functions().find(|line| !line.contains(" U _Unwind_")).map(str::to_owned);
+    let missing = ["_Unwind_RaiseException", "_Unwind_Backtrace"].into_iter().find(|name| {
+        let used = format!(" U {name}@GCC_");
+        !functions().any(|line| line.contains(&used))
+    });
+    defined.or_else(|| missing.map(|name| format!("it does not take {name} from libgcc_s.so.1")))
+}
+
 /// Python for another processor, under emulation, with what the tests are run with in a directory beside `site`.
 fn emulator(
     workspace: &Workspace,
@@ -186,4 +210,20 @@ fn emulator(
     command.args(&emulation[1..]).arg(root.join("usr/bin/python3.11"));
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unwinder_in_a_library_is_found() {
+        let taken = "                 U _Unwind_Backtrace@GCC_3.3\n                 U _Unwind_RaiseException@GCC_3.0\n";
+        assert_eq!(unwinder_of_its_own(taken), None);
+        let defined = format!("{taken}00000000000f905c T _Unwind_ForcedUnwind\n");
+        assert!(unwinder_of_its_own(&defined).is_some_and(|why| why.contains("ForcedUnwind")));
+        let hidden = taken.replace("_Unwind_Backtrace@GCC_3.3", "malloc@GLIBC_2.17");
+        assert!(unwinder_of_its_own(&hidden).is_some_and(|why| why.contains("_Unwind_Backtrace")));
+        assert!(unwinder_of_its_own("").is_some(), "a whole one, without names");
+    }
 }
