@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds every package of this checkout, installs each in a clean Debian that has no Rust and nothing else of Forrest,
 # and uses it there: the Debian package, the archive, the package for Arch, and the wheel. The crates are compiled from
-# their own packages. The workflow `packages` does the same, and in Arch Linux and Ubuntu too.
+# their own packages. The workflow `packages` does the same, and in Arch Linux and Ubuntu too; only there the PKGBUILD
+# that builds from source is tried.
 #
 # As root on Debian, with debootstrap (which apt-get installs); the clean systems come from Debian's mirror. It builds
 # for half an hour or more, most of it the wheels, which `cargo xtask wheels` tests on both processors.
