@@ -28,6 +28,7 @@ const OPERATIONS: &[(&str, u64)] = &[
     ("seek", 5000),
     ("scan", 1000),
     ("short", 2000),
+    ("visit", 1000),
     ("next", 50_000),
     ("batch", 50),
 ];
@@ -82,8 +83,8 @@ fn count(workspace: &Workspace, records: bool) -> Verdict {
         found.map_or(f64::INFINITY, |count| count.1 * (1.0 + growth(name)))
     };
     println!(
-        "instructions of one operation; a scan reads 50 pairs and a short one 10, next is one pair of a full scan, a batch \
-         has 100 sets"
+        "instructions of one operation; a scan reads 50 pairs and a short one 10, a visit shows 50 in place from several \
+         tables and a memtable, next is one pair of a full scan, a batch has 100 sets"
     );
     // The homes side by side: a count is the same whatever else the machine does.
     let of_home = |home: &'static str| -> Result<Counts, String> {

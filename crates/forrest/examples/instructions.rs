@@ -10,12 +10,13 @@
 //! With the word `features` it prints those of the processor, on which the counts depend.
 //!
 //! ```text
-//! valgrind --tool=callgrind --collect-atstart=no instructions HOME get|miss|set|seek|scan|short|next|batch COUNT
+//! valgrind --tool=callgrind --collect-atstart=no instructions HOME get|miss|set|seek|scan|short|visit|next|batch COUNT
 //! ```
 
 use forrest::{Compression, Db, Durability, WriteBatch};
 use forrest_machine::callgrind;
 use std::hint::black_box;
+use std::ops::ControlFlow;
 
 /// Number of keys in the store.
 const KEYS: u64 = 100_000;
@@ -25,6 +26,8 @@ const SCANNED: usize = 50;
 const FEW: usize = 10;
 /// Number of changes in each batch.
 const BATCH: u64 = 100;
+/// Before what is visited, each of these shares of the keys is written again: all but the last to tables of their own.
+const REWRITTEN: [u64; 3] = [8, 16, 200];
 
 /// The key for a number: 16 bytes. The order of keys is not that of the numbers.
 fn key(number: u64) -> [u8; 16] {
@@ -62,6 +65,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     if on_disk {
         db.compact()?;
+    }
+    if what == "visit" {
+        // Several tables, and a memtable: what a scan meets in a store that is also written.
+        for (round, share) in REWRITTEN.into_iter().enumerate() {
+            if round > 0 {
+                db.flush()?;
+            }
+            for number in (round as u64..KEYS).step_by(share as usize) {
+                db.set(key(number), [round as u8; 100])?;
+            }
+        }
     }
     run(&db, what, count)?;
     callgrind::toggle();
@@ -103,6 +117,16 @@ fn run(db: &Db, what: &str, count: u64) -> Result<(), Box<dyn std::error::Error>
                 }
             }
         }
+        "visit" => {
+            for at in 0..count {
+                let mut left = SCANNED;
+                db.scan(&chosen(at)[..].., |key, value| {
+                    black_box((key.len(), value.len()));
+                    left -= 1;
+                    if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                })?;
+            }
+        }
         "next" => {
             let mut left = count;
             while left > 0 {
@@ -121,7 +145,7 @@ fn run(db: &Db, what: &str, count: u64) -> Result<(), Box<dyn std::error::Error>
                 db.write(batch)?;
             }
         }
-        _ => return Err("get, miss, set, seek, scan, short, next or batch".into()),
+        _ => return Err("get, miss, set, seek, scan, short, visit, next or batch".into()),
     }
     Ok(())
 }

@@ -366,6 +366,28 @@ impl Tables {
         }
         Ok(())
     }
+
+    /// Shows the pair at the cursor and those after it in its stretch, and moves on, until `see` breaks. REQUIRES:
+    /// there is a pair at the cursor, and it goes forward.
+    #[inline(never)]
+    fn walk(
+        &mut self,
+        partitions: &[Arc<Partition>],
+        read_at: ReadAt<'_>,
+        see: &mut impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
+        let Some(cursor) = self.cursor() else { return Ok(ControlFlow::Continue(())) };
+        match cursor.walk(|key, pair| see(key, Shown::Table(pair)))? {
+            ControlFlow::Break(()) => Ok(ControlFlow::Break(())),
+            ControlFlow::Continue(valid) => {
+                self.valid = valid;
+                if !valid {
+                    self.settle(partitions, read_at);
+                }
+                Ok(ControlFlow::Continue(()))
+            }
+        }
+    }
 }
 
 #[cold]
@@ -693,19 +715,15 @@ impl Scan {
                 scan_tables(tables, partitions, read_at, end, shown, see)?;
                 return Ok(None);
             };
-            // The pairs of the tables before it.
-            let (mut stretch, mut is_before) = (None, false);
+            // The pairs of the tables before it. Among deletes of ranges it looks at one pair only.
+            let mut stretch = Stretch::default();
             let order = loop {
                 let at = tables.at;
                 let Some(cursor) = tables.cursor() else {
                     tables.check(partitions, Some(key), end)?;
                     break Ordering::Greater;
                 };
-                // Most stretches are before it as a whole. Among deletes of ranges it looks at one pair only.
-                let here = Some((at, cursor.stretch()));
-                if stretch != here && !*has_ranges {
-                    (stretch, is_before) = (here, cursor.are_beside(key, direction == Direction::Forward));
-                }
+                let is_before = !*has_ranges && stretch.is_before(at, cursor, key, direction);
                 if !is_before {
                     let order = in_direction(cursor.key().cmp(key), direction);
                     if order != Ordering::Less {
@@ -713,11 +731,9 @@ impl Scan {
                     }
                 }
                 dead = 0;
-                if show(cursor, see)?.is_break() {
-                    *shown = Last::Tables;
+                if show_on(tables, partitions, read_at, is_before, shown, see)?.is_break() {
                     return Ok(None);
                 }
-                tables.advance(partitions, read_at)?;
                 if *has_ranges {
                     continue 'all;
                 }
@@ -924,12 +940,58 @@ fn first_of(memories: &[Memory], direction: Direction) -> Option<(usize, &[u8])>
     first
 }
 
+/// Whether the stretch of entries that tables are in comes before a key as a whole: that is found once for each.
+#[derive(Default)]
+struct Stretch {
+    /// The partition, and the stretch in it.
+    number: Option<(usize, u32)>,
+    is_before: bool,
+}
+
+impl Stretch {
+    /// Whether the one of a cursor does, as far as that is known. REQUIRES: it is asked for one key only.
+    #[inline]
+    fn is_before(
+        &mut self,
+        partition: usize,
+        cursor: &PartitionCursor,
+        key: &[u8],
+        direction: Direction,
+    ) -> bool {
+        let number = Some((partition, cursor.stretch()));
+        if self.number != number {
+            self.number = number;
+            self.is_before = cursor.are_beside(key, direction == Direction::Forward);
+        }
+        self.is_before
+    }
+}
+
+/// Shows the pair at the cursor, or if `whole` those of its stretch from there on, and moves on, until `see` breaks.
+/// REQUIRES: there is a pair at the cursor.
 #[inline]
-fn show(
-    cursor: &mut PartitionCursor,
+fn show_on(
+    tables: &mut Tables,
+    partitions: &[Arc<Partition>],
+    read_at: ReadAt<'_>,
+    whole: bool,
+    shown: &mut Last,
     see: &mut impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<ControlFlow<()>> {
-    cursor.show(|key, pair| see(key, Shown::Table(pair)))
+    let flow = if whole && tables.direction == Direction::Forward {
+        tables.walk(partitions, read_at, see)?
+    } else {
+        let Some(cursor) = tables.cursor() else { return Ok(ControlFlow::Continue(())) };
+        let flow = cursor.show(|key, pair| see(key, Shown::Table(pair)))?;
+        if flow.is_continue() {
+            tables.advance(partitions, read_at)?;
+        }
+        flow
+    };
+    if flow.is_break() {
+        *shown = Last::Tables;
+    }
+    Ok(flow)
 }
 
 /// Shows the next pair of the tables, and moves on; false if there is none in the range, or `see` breaks.
@@ -949,12 +1011,7 @@ fn show_one(
     if is_beyond(cursor.key(), end, direction) {
         return Ok(false);
     }
-    if show(cursor, see)?.is_break() {
-        *shown = Last::Tables;
-        return Ok(false);
-    }
-    tables.advance(partitions, read_at)?;
-    Ok(true)
+    Ok(show_on(tables, partitions, read_at, false, shown, see)?.is_continue())
 }
 
 /// The rest of a range that only the tables have pairs in.
@@ -967,16 +1024,19 @@ fn scan_tables(
     shown: &mut Last,
     see: &mut impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
-    let direction = tables.direction;
-    while let Some(cursor) = tables.cursor() {
-        if is_beyond(cursor.key(), end, direction) {
+    let (direction, mut stretch) = (tables.direction, Stretch::default());
+    loop {
+        let at = tables.at;
+        let Some(cursor) = tables.cursor() else { return tables.check(partitions, None, end) };
+        let is_within = match end {
+            Bound::Unbounded => true,
+            Bound::Included(key) | Bound::Excluded(key) => stretch.is_before(at, cursor, key, direction),
+        };
+        if !is_within && is_beyond(cursor.key(), end, direction) {
             return Ok(());
         }
-        if show(cursor, see)?.is_break() {
-            *shown = Last::Tables;
+        if show_on(tables, partitions, read_at, is_within, shown, see)?.is_break() {
             return Ok(());
         }
-        tables.advance(partitions, read_at)?;
     }
-    tables.check(partitions, None, end)
 }

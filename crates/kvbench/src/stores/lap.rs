@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const REST_MOST: Duration = Duration::from_secs(1800);
 /// Share of a CPU below which background threads are considered to only poll; and over how many looks.
 const IDLE_SHARE: f64 = 0.02;
-const LOOKS: usize = 5;
+const LOOKS: usize = 25;
 
 /// What was measured.
 pub(crate) struct Lap {
@@ -309,8 +309,12 @@ mod tests {
         assert_eq!(seen(&[idle, runs, runs, runs, idle]), (MS(40), MS(20)));
         let polls = Look { cpu: MS(1), ..idle };
         assert_eq!(seen(&[polls, idle, idle, idle, idle, polls, idle]), (MS(0), MS(140)));
+        // A thread that looks at much once a second, after which its caches are cold.
+        let once = Look { cpu: MS(4), ..idle };
+        let second: Vec<Look> = [once].into_iter().chain([idle; 49]).collect();
+        assert_eq!(seen(&second.repeat(3)), (MS(0), MS(3000)));
         // More than a fiftieth of the time is work, in several looks or in one.
-        assert_eq!(seen(&[idle, polls, polls, polls, idle]), (MS(20), MS(20)));
+        assert_eq!(seen(&[&[idle][..], &[polls; 12], &[idle]].concat()), (MS(40), MS(20)));
         assert_eq!(seen(&[Look { cpu: MS(20), ..idle }, idle, idle]), (MS(20), MS(40)));
     }
 }

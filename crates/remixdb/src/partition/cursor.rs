@@ -2,10 +2,10 @@
 
 use crate::remix::{Remix, RemixCursor, Run, RunEntry, Show};
 use crate::see::See;
-use crate::table::{SharedReader, Table, TableCursor, block_of};
+use crate::table::{SharedReader, Table, TableCursor, block_after, block_of};
 use forrest_engine::Result;
 use std::cmp::Ordering;
-use std::ops::Deref;
+use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -289,6 +289,59 @@ impl LayerCursor {
                 self.arrive()
             }
         }
+    }
+
+    /// Passes the current pair and those after it in its segment or block to `see`, until it breaks. If it does not,
+    /// moves to the next key after them; false if there is none. After a break it is at the pair that was passed last.
+    /// REQUIRES: the last move found a pair.
+    #[inline(always)]
+    pub(super) fn walk(
+        &mut self,
+        mut see: impl FnMut(&[u8], Pair<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<(), bool>> {
+        if self.flags != 0 {
+            return match self.show(see)? {
+                ControlFlow::Break(()) => Ok(ControlFlow::Break(())),
+                ControlFlow::Continue(()) => self.next().map(ControlFlow::Continue),
+            };
+        }
+        let LayerCursor { over, run, ordinal, walks, reader, show, now_ms, gone, .. } = self;
+        let mut pass = |table: &mut Owned, ordinal: u32| {
+            table.key_at(ordinal)?;
+            table.with_kept_key(|key, table| see(key, Pair { table, ordinal, reader }))
+        };
+        let at = match over {
+            Over::One(None) => return Ok(ControlFlow::Continue(false)),
+            Over::One(Some(table)) => {
+                let end = block_after(*ordinal).min(Run::len(table));
+                for at in *ordinal..end {
+                    if *show == Show::Tombstones || !table.is_gone(at, *now_ms)? {
+                        *ordinal = at;
+                        if pass(table, at)?.is_break() {
+                            return Ok(ControlFlow::Break(()));
+                        }
+                    } else {
+                        *gone += 1;
+                    }
+                }
+                end
+            }
+            Over::Several(cursor) => {
+                let mut steps = 0;
+                let walked = cursor.walk(|table, from, at| {
+                    steps += 1;
+                    (*run, *ordinal) = (from, at);
+                    pass(table, at)
+                });
+                // The step to the first of them is counted already, and that to the next is counted below.
+                walks.own += steps.max(1) - 1;
+                return match walked? {
+                    ControlFlow::Break(()) => Ok(ControlFlow::Break(())),
+                    ControlFlow::Continue(_) => self.arrive().map(ControlFlow::Continue),
+                };
+            }
+        };
+        self.from(at).map(ControlFlow::Continue)
     }
 
     #[inline(always)]

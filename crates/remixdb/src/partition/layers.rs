@@ -7,6 +7,7 @@ use super::cursor::{LayerCursor, Pair};
 use crate::table::SharedReader;
 use forrest_engine::Result;
 use std::cmp::Ordering;
+use std::ops::ControlFlow;
 
 /// A position in a partition. It owns what it needs. It moves in the direction in which it was placed: `next` after
 /// `first` and `seek`, `prev` after `last` and `seek_for_prev`.
@@ -118,6 +119,23 @@ impl PartitionCursor {
             Layers::One(layer) => layer.show(see),
             Layers::Two(two) if two.at == At::Older => two.older.show(see),
             Layers::Two(two) => two.newer.show(see),
+        }
+    }
+
+    /// Passes the current pair and those after it in its stretch to `see`, until it breaks. If it does not, moves to
+    /// the next key after them; false if there is none. After a break it is at the pair that was passed last. REQUIRES:
+    /// the last move found a pair, and it was placed for `next`.
+    #[inline]
+    pub(crate) fn walk(
+        &mut self,
+        see: impl FnMut(&[u8], Pair<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<(), bool>> {
+        match &mut self.0 {
+            Layers::One(layer) => layer.walk(see),
+            Layers::Two(_) => match self.show(see)? {
+                ControlFlow::Break(()) => Ok(ControlFlow::Break(())),
+                ControlFlow::Continue(()) => self.next().map(ControlFlow::Continue),
+            },
         }
     }
 

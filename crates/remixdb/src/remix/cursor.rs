@@ -9,7 +9,7 @@ use super::{OLDER, RUN, RUNS_MAX, Remix, Run, RunEntry, SEGMENT, Segment, Select
 use super::{head_behind, visible};
 use forrest_engine::Result;
 use std::cmp::Ordering;
-use std::ops::{Deref, Range};
+use std::ops::{ControlFlow, Deref, Range};
 
 /// Which entries a cursor stops at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +121,32 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
                 return Ok(true);
             }
             self.passed += 1;
+        }
+    }
+
+    /// Passes the current key and those after it in its segment to `see`, each with its run and its ordinal there,
+    /// until it breaks. If it does not, goes to the next key after them; false if there is none. After a break, or an
+    /// error of `see`, it is at the key that was passed last.
+    #[inline(always)]
+    pub(crate) fn walk(
+        &mut self,
+        mut see: impl FnMut(&mut R, usize, u32) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<(), bool>> {
+        let Some(mut at) = self.at else { return Ok(ControlFlow::Continue(false)) };
+        let selectors = self.selectors;
+        loop {
+            let run = usize::from(selectors[at.slot()] & RUN);
+            if see(&mut self.runs[run], run, self.before[run])?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            let later = at.slot() + 1..SEGMENT;
+            let Some(slot) = later.clone().find(|&slot| selectors[slot] & self.hidden == 0) else {
+                return self.next().map(ControlFlow::Continue);
+            };
+            self.walk_over(at.slot()..slot);
+            self.passed += (slot - later.start) as u64;
+            at.slot = slot as u32;
+            self.at = Some(at);
         }
     }
 
@@ -271,7 +297,7 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
             match (slot..SEGMENT).find(|&slot| self.selectors[slot] & self.hidden == 0) {
                 Some(found) => {
                     self.passed += (found - slot) as u64;
-                    self.walk(slot..found);
+                    self.walk_over(slot..found);
                     self.at = Some(Position::new(segment, found));
                     return Ok(true);
                 }
@@ -293,7 +319,7 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
                 match (0..slot).rfind(|&slot| self.selectors[slot] & self.hidden == 0) {
                     Some(found) => {
                         self.passed += (slot - found) as u64;
-                        self.walk(0..found);
+                        self.walk_over(0..found);
                         self.at = Some(Position::new(segment, found));
                         return Ok(true);
                     }
@@ -320,7 +346,7 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
         let view = self.remix.view(segment, &mut room)?;
         self.before[..view.ordinals().len()].copy_from_slice(view.ordinals());
         self.selectors = view.segment.selectors;
-        self.walk(0..slot);
+        self.walk_over(0..slot);
         Ok(true)
     }
 
@@ -348,7 +374,7 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
 
     /// Counts the entries of places of the segment.
     #[inline]
-    fn walk(&mut self, slots: Range<usize>) {
+    fn walk_over(&mut self, slots: Range<usize>) {
         for selector in &self.selectors[slots] {
             let count = &mut self.before[usize::from(selector & RUN)];
             *count = count.wrapping_add(1);

@@ -254,6 +254,19 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// Where the i-th suffix is in the block, if all are of one size.
+    #[inline(always)]
+    pub(super) fn suffix_of_one_size(&self, i: u32) -> Option<Range<usize>> {
+        if self.key_ends.width != 0 || i as usize >= self.count {
+            return None;
+        }
+        let each = self.key_ends.each as usize;
+        let start = self.suffixes_at + i as usize * each;
+        Some(start..start + each)
+    }
+}
+
 /// A block for reading. `layout` is that of `bytes`.
 #[derive(Clone, Copy)]
 pub(super) struct Block<'b> {

@@ -130,6 +130,13 @@ fn fetch_ahead(page: &[u8], at: usize, len: usize, forward: bool, is_new: bool) 
     }
 }
 
+/// Prefetches the line beside a key: keys are close together, so that has the next ones.
+#[inline(always)]
+fn fetch_beside(suffix: &[u8], forward: bool) {
+    let ahead = if forward { LINE as isize } else { -(LINE as isize) };
+    prefetch::read(suffix.as_ptr().wrapping_offset(ahead));
+}
+
 impl<T: Clone> Clone for TableCursor<T> {
     /// A new cursor for the same table, which has not read anything yet.
     fn clone(&self) -> TableCursor<T> {
@@ -353,6 +360,29 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
     /// `Io`, `Corrupt`.
     #[inline]
     pub(crate) fn key_at(&mut self, ordinal: u32) -> Result<()> {
+        let number = block_of(ordinal);
+        if number == self.prefixed
+            && number == self.number
+            && let TableCursor { layout: Some(layout), page: Some((page, start)), key, .. } = self
+            && let Some(within) = layout.suffix_of_one_size(ordinal % BLOCK_KEYS)
+            && let Some(prefix) = key.len().checked_sub(within.len())
+            && let Some(suffix) = page.get(*start + within.start..*start + within.end)
+        {
+            // The usual step: only a suffix differs.
+            copy_short(&mut key[prefix..], suffix);
+            self.forward = ordinal >= self.last;
+            self.last = ordinal;
+            if self.walks {
+                fetch_beside(suffix, self.forward);
+            }
+            return Ok(());
+        }
+        self.other_key_at(ordinal)
+    }
+
+    /// The same for any block.
+    #[inline(never)]
+    fn other_key_at(&mut self, ordinal: u32) -> Result<()> {
         let at = self.block(ordinal)?.1;
         self.forward = ordinal >= self.last;
         self.last = ordinal;
@@ -374,9 +404,7 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
                 key.extend_from_slice(suffix);
             }
             if *walks {
-                // Keys are close together: prefetching one line ahead covers the next ones.
-                let ahead = if *forward { LINE as isize } else { -(LINE as isize) };
-                prefetch::read(suffix.as_ptr().wrapping_offset(ahead));
+                fetch_beside(suffix, *forward);
             }
             Some(())
         });
@@ -513,6 +541,20 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
     #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
     pub(crate) fn value_len(&mut self, ordinal: u32) -> Result<u64> {
         self.value_place(ordinal).map(|place| place.end - place.start)
+    }
+
+    /// The bytes of an extent, if they are in the page of the last value.
+    #[inline(always)]
+    fn kept_value(&self, place: &Range<u64>) -> Option<&[u8]> {
+        let (number, page) = self.value_page.as_ref()?;
+        // Far beyond the page if it begins before that.
+        let at = usize::try_from(place.start.wrapping_sub(number * page::PAYLOAD as u64)).ok()?;
+        let end = at.checked_add(usize::try_from(place.end - place.start).ok()?)?;
+        let bytes = page.get(at..end)?;
+        if self.walks {
+            fetch_ahead(page, at, bytes.len(), self.forward, false);
+        }
+        Some(bytes)
     }
 
     /// The bytes of an extent within one page.
@@ -743,7 +785,10 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
         see: impl See<R>,
     ) -> Result<R> {
         let seen = match self.plain_place(ordinal)? {
-            Some(place) => self.bytes_with(place, |bytes| see.here(bytes)).map(Some),
+            Some(place) => match self.kept_value(&place) {
+                Some(bytes) => return Ok(see.here(bytes)),
+                None => self.bytes_with(place, |bytes| see.here(bytes)).map(Some),
+            },
             None => self.walked_by_kind(ordinal, reader, see),
         };
         Ok(seen?.expect("nothing expires at the beginning of time"))

@@ -511,3 +511,55 @@ fn reads_of_what_is_cached_fail_as_others() {
     assert!(store.drop_space("default").expect("it is there"));
     assert_eq!(view.get_cached(&1u32.to_be_bytes()).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
+
+/// Scans walk whole stretches of tables where a memtable, and the end of the range, are far away.
+#[test]
+fn scans_of_tables_beside_a_memtable_show_what_a_map_has() {
+    for (tables, seed) in [(1, 1), (2, 2), (5, 3)] {
+        let disk = with_tables(tables, 2000, 10..300);
+        let (store, space) = open(&disk, &roomy());
+        let view = store.view(&space);
+        let mut map: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        let fill = |key: &[u8], value: &[u8]| {
+            map.insert(key.to_vec(), value.to_vec());
+            ControlFlow::Continue(())
+        };
+        view.scan(ALL, Direction::Backward, fill).unwrap();
+        let random = &mut Random(seed);
+        for round in 0..40 {
+            for _ in 0..random.index(3) {
+                let key = (random.index(2100) as u32).to_be_bytes();
+                if random.index(3) == 0 {
+                    store.apply(&space, Op::Delete { key: &key }).unwrap();
+                    map.remove(&key[..]);
+                } else {
+                    store.apply(&space, Op::Set { key: &key, value: b"new" }).unwrap();
+                    map.insert(key.to_vec(), b"new".to_vec());
+                }
+            }
+            let key = |random: &mut Random| (random.index(2100) as u32).to_be_bytes();
+            let (from, to, most) = (key(random), key(random), 1 + random.index(700));
+            let (from, to) = (from.min(to), from.max(to));
+            let upper = match round % 3 {
+                0 => Bound::Unbounded,
+                1 => Bound::Included(&to[..]),
+                _ => Bound::Excluded(&to[..]),
+            };
+            let bounds = (Bound::Included(&from[..]), upper);
+            for direction in [Direction::Forward, Direction::Backward] {
+                let mut shown = Vec::new();
+                let see = |key: &[u8], value: &[u8]| {
+                    shown.push((key.to_vec(), value.to_vec()));
+                    if shown.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                };
+                view.scan(bounds, direction, see).unwrap();
+                let within = map.range::<[u8], _>(bounds).map(|(key, value)| (key.clone(), value.clone()));
+                let expected: Vec<_> = match direction {
+                    Direction::Forward => within.take(most).collect(),
+                    Direction::Backward => within.rev().take(most).collect(),
+                };
+                assert_eq!(shown, expected, "{tables} tables, {bounds:?}, {direction:?}, at most {most}");
+            }
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Cursors and point queries.
 
 use super::*;
+use std::ops::ControlFlow;
 
 /// All queries of a REMIX return what the world has.
 pub(super) fn check(world: &World, remix: &Remix, what: &str) {
@@ -90,14 +91,14 @@ fn seek_all(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], RunEntr
     }
 }
 
-/// Steps back and forth, some of them long, and returns to earlier positions.
+/// Steps back and forth, some of them long, walks, and returns to earlier positions.
 fn wander(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], RunEntry)], what: &str) {
     let random = &mut Random(visible.len() as u64);
     let mut cursor = world.cursor(remix, show);
     let mut at = None;
     let mut kept = (None, None);
     for step in 0..300 {
-        match (at, random.index(7)) {
+        match (at, random.index(8)) {
             (None, _) if visible.is_empty() => return,
             (None, _) | (_, 0) => {
                 let goal = random.index(visible.len());
@@ -120,6 +121,26 @@ fn wander(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], RunEntry)
                     at.is_some(),
                     "{what}: skip {count} from {from}"
                 );
+            }
+            (Some(from), 6) => {
+                let most = 1 + random.index(40);
+                cursor.take_passed();
+                let (mut stepped, mut seen) = (world.cursor(remix, show), Vec::new());
+                stepped.restore(cursor.position()).unwrap();
+                let walked = cursor.walk(|_, run, ordinal| {
+                    seen.push((run, ordinal));
+                    Ok(if seen.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                });
+                let expected = visible[from..].iter().map(|(_, entry)| (entry.run, entry.ordinal));
+                assert_eq!(seen, expected.take(seen.len()).collect::<Vec<_>>(), "{what}: a walk from {from}");
+                let steps = match walked.unwrap() {
+                    ControlFlow::Break(()) => seen.len() - 1,
+                    ControlFlow::Continue(_) => seen.len(),
+                };
+                at = (from + steps < visible.len()).then_some(from + steps);
+                (0..steps).for_each(|_| drop(stepped.next()));
+                assert_eq!(cursor.take_passed(), stepped.take_passed(), "{what}: passed from {from}");
+                assert_eq!(cursor.segment(), stepped.segment(), "{what}: a walk from {from}");
             }
             (Some(_), _) => {
                 if step % 2 == 0 {
