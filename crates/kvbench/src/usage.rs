@@ -1,6 +1,7 @@
 //! Resources used by a process so far: CPU time, bytes written, peak memory; and the disk usage of a directory. If the
 //! system does not report a number, the result is `None`, never a guess.
 
+use crate::machine;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -50,14 +51,30 @@ pub(crate) fn read_requests(directory: &Path) -> Option<u64> {
     fs::read_to_string(stat).ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// Most memory that this process occupied at once, pages of mapped files included.
-pub(crate) fn peak_bytes() -> Option<u64> {
-    own("status", "VmHWM").map(|kib| kib << 10)
-}
+/// What this process occupies beyond what it did at one time, pages of mapped files included.
+#[derive(Clone, Copy)]
+pub(crate) struct Growth(Option<u64>);
 
-/// Memory that this process occupies, pages of mapped files included.
-pub(crate) fn resident_bytes() -> Option<u64> {
-    own("status", "VmRSS").map(|kib| kib << 10)
+impl Growth {
+    /// From now on. What the process occupied at its peak before is forgotten where the system lets it.
+    pub(crate) fn begin() -> Growth {
+        machine::begin_peak();
+        Growth(own("status", "VmRSS"))
+    }
+
+    /// Most bytes at once since then.
+    pub(crate) fn peak_bytes(self) -> Option<u64> {
+        self.over("VmHWM")
+    }
+
+    /// Bytes now.
+    pub(crate) fn bytes(self) -> Option<u64> {
+        self.over("VmRSS")
+    }
+
+    fn over(self, name: &str) -> Option<u64> {
+        Some(own("status", name)?.saturating_sub(self.0?) << 10)
+    }
 }
 
 /// Whether a thread of this process other than the calling one runs, or waits for a disk.
@@ -108,6 +125,12 @@ mod tests {
         let (bytes, requests) = (read_bytes(), read_requests(directory.path()));
         drop(fs::read(file).unwrap());
         assert!(read_bytes() >= bytes && read_requests(directory.path()) >= requests, "they only grow");
-        assert!(process_cpu() >= thread_cpu() && peak_bytes().is_none_or(|bytes| bytes > 100_000));
+        assert!(process_cpu() >= thread_cpu());
+        let growth = Growth::begin();
+        let more = std::hint::black_box(vec![1_u8; 256 << 20]);
+        // Other tests of this process take and give back memory too, but not as much.
+        let is_most = |bytes: Option<u64>| bytes.is_none_or(|bytes| bytes > 128 << 20);
+        assert!(is_most(growth.peak_bytes()) && is_most(growth.bytes()));
+        drop(more);
     }
 }

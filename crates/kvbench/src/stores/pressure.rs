@@ -266,8 +266,7 @@ impl Arm<'_> {
 
     /// Two threads load the store and then overwrite it, one gets and scans.
     fn memory<S: Pressed>(&mut self) -> Answer<()> {
-        let before = usage::resident_bytes();
-        let over_before = |bytes: Option<u64>| Some(bytes?.saturating_sub(before?));
+        let growth = usage::Growth::begin();
         let (store, keys, start) = (self.open::<S>()?, self.keys(), Instant::now());
         let numbers = Numbers::new(0, u64::MAX);
         let read = || -> Answer<()> {
@@ -282,8 +281,8 @@ impl Arm<'_> {
         beside(&store, &numbers, |number| self.pairs.pair(number % keys), read)?;
         lap::settle(&store)?;
         self.check(&store, keys)?;
-        self.note_bytes("resident_peak", over_before(usage::peak_bytes()));
-        self.note_bytes("resident_rest", over_before(usage::resident_bytes()));
+        self.note_bytes("resident_peak", growth.peak_bytes());
+        self.note_bytes("resident_rest", growth.bytes());
         Ok(())
     }
 
@@ -546,8 +545,7 @@ impl Arm<'_> {
     }
 
     fn headline<S: Pressed>(&mut self) -> Answer<()> {
-        let before = usage::resident_bytes();
-        let over_before = |bytes: Option<u64>| Some(bytes?.saturating_sub(before?));
+        let growth = usage::Growth::begin();
         let (store, keys) = (self.open::<S>()?, self.keys());
         // 16 and 200 bytes: with them a compacted store has the size that was seen with the ancestor's program.
         let long = |number: u64| {
@@ -559,8 +557,8 @@ impl Arm<'_> {
         let chosen = |number: u64| if number < keys { number } else { mix(number) % keys };
         let work = || beside(&store, &numbers, |number| long(chosen(number)), || Ok(()));
         let peak = peak_of(&self.orders.directory, &store, work)?;
-        self.note_bytes("resident_peak", over_before(usage::peak_bytes()));
-        self.note_bytes("resident_rest", over_before(usage::resident_bytes()));
+        self.note_bytes("resident_peak", growth.peak_bytes());
+        self.note_bytes("resident_rest", growth.bytes());
         self.check_count(&store, keys)?;
         drop(store);
         let rest = usage::disk_bytes(&self.orders.directory);

@@ -11,7 +11,7 @@ use super::steady::{self, Warmed};
 use super::store::{Answer, Fault, Reader, Settings, Store, Way};
 use crate::data::{Choice, Distribution, fold_bytes};
 use crate::job::{Durability, Figures, Job, Life, Orders, Outcome, Report, StoreStep as Step};
-use crate::{latency, machine, usage};
+use crate::{latency, usage};
 use std::array;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -40,8 +40,8 @@ struct Arm<'a, S, K> {
     orders: &'a Orders,
     pairs: Pairs<K>,
     figures: Figures,
-    /// What the process occupied before it opened the store, in bytes.
-    before: Option<u64>,
+    /// Of the process since it opened the store.
+    growth: usage::Growth,
 }
 
 /// Does an arm, with the keys of a file if there are any.
@@ -65,10 +65,9 @@ fn run_with<S: Store, K: Keys>(job: &Job, orders: &Orders, pairs: Pairs<K>, repo
             ..Settings::shared_out(&orders.directory, budget, orders.durability)
         };
         // What loading a file of keys took at its peak is none of the store's.
-        machine::begin_peak();
-        let (before, start) = (usage::resident_bytes(), Instant::now());
+        let (growth, start) = (usage::Growth::begin(), Instant::now());
         let store = S::open(&settings)?;
-        let mut arm = Arm { store, job, orders, pairs, figures: Figures::default(), before };
+        let mut arm = Arm { store, job, orders, pairs, figures: Figures::default(), growth };
         match orders.life {
             Life::Whole => arm.run(report)?,
             Life::Reopened { pairs, sum } => arm.reopened(start, pairs, sum)?,
@@ -235,8 +234,8 @@ impl<S: Store, K: Keys> Arm<'_, S, K> {
     }
 
     fn note_peak(&mut self, name: &str) {
-        if let (Some(peak), Some(before)) = (usage::peak_bytes(), self.before) {
-            self.figures.set(name, peak.saturating_sub(before + self.pairs.memory_bytes()) as f64);
+        if let Some(peak) = self.growth.peak_bytes() {
+            self.figures.set(name, peak.saturating_sub(self.pairs.memory_bytes()) as f64);
         }
     }
 
