@@ -252,9 +252,7 @@ impl Layout {
         let start = self.first_value.checked_add(u64::from(i) * self.value_ends.each)?;
         Some(start..start.checked_add(self.value_ends.each)?)
     }
-}
 
-impl Layout {
     /// Where the i-th suffix is in the block, if all are of one size.
     #[inline(always)]
     pub(super) fn suffix_of_one_size(&self, i: u32) -> Option<Range<usize>> {

@@ -785,6 +785,7 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
         see: impl See<R>,
     ) -> Result<R> {
         let seen = match self.plain_place(ordinal)? {
+            // Here and not in `bytes_with`: a walk keeps the page, and other reads would pay for the look.
             Some(place) => match self.kept_value(&place) {
                 Some(bytes) => return Ok(see.here(bytes)),
                 None => self.bytes_with(place, |bytes| see.here(bytes)).map(Some),
