@@ -36,6 +36,7 @@ use forrest_base::lock;
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_engine::{Numa, Pages as PageSize};
 use forrest_machine::frames::{Claimed, FRAME_BYTES, FRAMES_MAX, Frames, Pinned, Refused, Slot};
+use forrest_machine::prefetch;
 use std::cell::Cell;
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -644,6 +645,14 @@ impl Pages {
             return true;
         }
         false
+    }
+
+    /// Prefetches where a page is looked up, for a [fetch](Pages::fetch) later.
+    #[inline]
+    pub(crate) fn fetch_slot(&self, page: u32) {
+        if let Some(slots) = self.slots.get() {
+            prefetch::read(slots.as_ptr().wrapping_add(page as usize).cast());
+        }
     }
 
     #[cold]

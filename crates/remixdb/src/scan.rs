@@ -17,10 +17,9 @@ use crate::disk;
 use crate::gaps::{Changes, Gaps, Jump};
 use crate::memtable::{Memtable, ReadAt, Said};
 use crate::operands::Operated;
-use crate::partition::{self, Partition, PartitionCursor};
+use crate::partition::{Pair, Partition, PartitionCursor, Visit};
 use crate::ranges::Ranges;
 use crate::read;
-use crate::see::See;
 use crate::table::{Reader, SharedReader};
 use crate::version::Version;
 use crate::wrapped::Entry;
@@ -49,26 +48,33 @@ pub(crate) fn count_passed(_entries: u64) {
     PASSED.set(PASSED.get() + _entries);
 }
 
-/// The value of a pair, in place.
-pub(crate) enum Shown<'a> {
-    Memory(&'a [u8]),
-    Table(partition::Pair<'a>),
-}
+/// Passes all pairs with their values. Those that a walk has at hand take the short way.
+pub(crate) struct Values<F>(pub(crate) F);
 
-impl Shown<'_> {
-    /// Passes the bytes to `see`.
-    #[inline]
-    pub(crate) fn with<R>(self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
-        self.seen(see)
+impl<F: FnMut(&[u8], &[u8]) -> ControlFlow<()>> Visit for Values<F> {
+    #[inline(always)]
+    fn here(&mut self, key: &[u8], value: &[u8]) -> Result<ControlFlow<()>> {
+        Ok(self.0(key, value))
     }
 
-    /// The same, for any way to see them.
+    #[inline(never)]
+    fn pair(&mut self, key: &[u8], pair: Pair<'_>) -> Result<ControlFlow<()>> {
+        pair.with(|value| self.0(key, value))
+    }
+}
+
+/// Passes the keys of all pairs.
+pub(crate) struct Keys<F>(pub(crate) F);
+
+impl<F: FnMut(&[u8]) -> ControlFlow<()>> Visit for Keys<F> {
     #[inline]
-    pub(crate) fn seen<R>(self, see: impl See<R>) -> Result<R> {
-        match self {
-            Shown::Memory(bytes) => Ok(see.here(bytes)),
-            Shown::Table(pair) => pair.seen(see),
-        }
+    fn here(&mut self, key: &[u8], _value: &[u8]) -> Result<ControlFlow<()>> {
+        Ok(self.0(key))
+    }
+
+    #[inline]
+    fn pair(&mut self, key: &[u8], _pair: Pair<'_>) -> Result<ControlFlow<()>> {
+        Ok(self.0(key))
     }
 }
 
@@ -374,10 +380,10 @@ impl Tables {
         &mut self,
         partitions: &[Arc<Partition>],
         read_at: ReadAt<'_>,
-        see: &mut impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
+        see: &mut impl Visit,
     ) -> Result<ControlFlow<()>> {
         let Some(cursor) = self.cursor() else { return Ok(ControlFlow::Continue(())) };
-        match cursor.walk(|key, pair| see(key, Shown::Table(pair)))? {
+        match cursor.walk(see)? {
             ControlFlow::Break(()) => Ok(ControlFlow::Break(())),
             ControlFlow::Continue(valid) => {
                 self.valid = valid;
@@ -667,10 +673,10 @@ impl Scan {
         changes: impl Fn() -> &'c dyn Changes,
         read_at: ReadAt<'_>,
         end: Bound<&[u8]>,
-        mut see: impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
+        see: &mut impl Visit,
     ) -> Result<()> {
         let (mut many, direction) = (MANY, self.tables.direction);
-        while let Some(key) = self.run_on(read_at, end, many, &mut see)? {
+        while let Some(key) = self.run_on(read_at, end, many, see)? {
             self.seek(changes(), read_at, (Bound::Included(&key), end), direction)?;
             // What is not remembered is not looked for again and again.
             many = many.saturating_mul(2);
@@ -684,7 +690,7 @@ impl Scan {
         read_at: ReadAt<'_>,
         end: Bound<&[u8]>,
         many: u64,
-        see: &mut impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
+        see: &mut impl Visit,
     ) -> Result<Option<Vec<u8>>> {
         let mut dead = 0;
         let Scan { version, space, memories, tables, shown, has_ranges, .. } = self;
@@ -751,7 +757,7 @@ impl Scan {
             match value {
                 Some(value) => {
                     dead = 0;
-                    if see(key, Shown::Memory(value))?.is_break() {
+                    if see.here(key, value)?.is_break() {
                         return Ok(None);
                     }
                 }
@@ -864,17 +870,18 @@ pub(crate) fn scan(
     read_at: ReadAt<'_>,
     (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
     (direction, keys_only): (Direction, bool),
-    see: impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
+    mut see: impl Visit,
 ) -> Result<()> {
     let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
     let mut scan = Scan::start(changes, version.clone(), space, read_at, (from, end), direction, keys_only)?;
-    scan.run(|| changes, read_at, end, see)
+    scan.run(|| changes, read_at, end, &mut see)
 }
 
 /// Number of ranges that are scanned together.
 pub(crate) const TOGETHER: usize = 16;
 
-/// Passes at most `limit` pairs of each range to `see`, with the number of the range, until it breaks. What the ranges
+/// Passes at most `limit` pairs of each range to `see`, with the number of the range, until it breaks. With `keys_only`
+/// the values are empty. What the ranges
 /// begin with is requested from the device before the first of them is read, and then what their first values are in.
 /// REQUIRES: there are at most [`TOGETHER`] ranges, and `limit` is not 0.
 pub(crate) fn several(
@@ -884,7 +891,7 @@ pub(crate) fn several(
     read_at: ReadAt<'_>,
     ranges: &[KeyBounds<'_>],
     (limit, keys_only): (usize, bool),
-    mut see: impl FnMut(usize, &[u8], Shown<'_>) -> Result<ControlFlow<()>>,
+    mut see: impl FnMut(usize, &[u8], &[u8]) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>> {
     let partitions = version.partitions(space);
     for (lower, _) in ranges {
@@ -910,12 +917,15 @@ pub(crate) fn several(
     }
     for (number, (scan, (_, upper))) in scans.into_iter().zip(ranges).enumerate() {
         let (mut shown, mut flow) = (0, ControlFlow::Continue(()));
-        let show = |key: &[u8], value: Shown<'_>| {
-            flow = see(number, key, value)?;
+        let mut show = |key: &[u8], value: &[u8]| {
+            flow = see(number, key, value);
             shown += 1;
-            Ok(if shown == limit { ControlFlow::Break(()) } else { flow })
+            if shown == limit { ControlFlow::Break(()) } else { flow }
         };
-        scan?.run(|| changes, read_at, *upper, show)?;
+        match keys_only {
+            true => scan?.run(|| changes, read_at, *upper, &mut Keys(|key: &[u8]| show(key, &[])))?,
+            false => scan?.run(|| changes, read_at, *upper, &mut Values(show))?,
+        }
         if flow.is_break() {
             return Ok(flow);
         }
@@ -976,13 +986,13 @@ fn show_on(
     read_at: ReadAt<'_>,
     whole: bool,
     shown: &mut Last,
-    see: &mut impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
+    see: &mut impl Visit,
 ) -> Result<ControlFlow<()>> {
     let flow = if whole && tables.direction == Direction::Forward {
         tables.walk(partitions, read_at, see)?
     } else {
         let Some(cursor) = tables.cursor() else { return Ok(ControlFlow::Continue(())) };
-        let flow = cursor.show(|key, pair| see(key, Shown::Table(pair)))?;
+        let flow = cursor.show(|key, pair| see.pair(key, pair))?;
         if flow.is_continue() {
             tables.advance(partitions, read_at)?;
         }
@@ -1001,7 +1011,7 @@ fn show_one(
     read_at: ReadAt<'_>,
     end: Bound<&[u8]>,
     shown: &mut Last,
-    see: &mut impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
+    see: &mut impl Visit,
 ) -> Result<bool> {
     let direction = tables.direction;
     let Some(cursor) = tables.cursor() else {
@@ -1022,7 +1032,7 @@ fn scan_tables(
     read_at: ReadAt<'_>,
     end: Bound<&[u8]>,
     shown: &mut Last,
-    see: &mut impl FnMut(&[u8], Shown<'_>) -> Result<ControlFlow<()>>,
+    see: &mut impl Visit,
 ) -> Result<()> {
     let (direction, mut stretch) = (tables.direction, Stretch::default());
     loop {

@@ -9,8 +9,9 @@ use crate::counting;
 use crate::gaps::Changes;
 use crate::memtable::ReadAt;
 use crate::parked::Slot;
+use crate::partition::{Pair, Visit};
 use crate::read;
-use crate::scan::{self, Scan, Shown};
+use crate::scan::{self, Keys, Scan, Values};
 use crate::see::{Presence, See, ToBuffer, ToValue};
 use crate::version::Version;
 use forrest_engine::chunk::COPIED_VALUE_BYTES;
@@ -234,25 +235,13 @@ impl View {
                 }
             };
             let ran = if chunk.is_keys_only() {
-                scan.run(
-                    || changes,
-                    read_at,
-                    end,
-                    |key, _: Shown<'_>| {
-                        chunk.push_copied(key, &[]);
-                        Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-                    },
-                )
+                let push = |key: &[u8]| {
+                    chunk.push_copied(key, &[]);
+                    is_enough(chunk)
+                };
+                scan.run(|| changes, read_at, end, &mut Keys(push))
             } else {
-                scan.run(
-                    || changes,
-                    read_at,
-                    end,
-                    |key, value: Shown<'_>| {
-                        value.seen(Push { chunk, key })?;
-                        Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-                    },
-                )
+                scan.run(|| changes, read_at, end, &mut Fill(chunk))
             };
             match ran {
                 // What is intact is shown first. The next refill begins where this one failed.
@@ -265,6 +254,28 @@ impl View {
             Ok(())
         })?;
         Ok(if chunk.is_full() || is_cut { Filled::More } else { Filled::End })
+    }
+}
+
+/// Whether a chunk takes more pairs.
+fn is_enough(chunk: &Chunk) -> ControlFlow<()> {
+    if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+/// Appends pairs to a chunk until it is full.
+struct Fill<'c>(&'c mut Chunk);
+
+impl Visit for Fill<'_> {
+    #[inline]
+    fn here(&mut self, key: &[u8], value: &[u8]) -> Result<ControlFlow<()>> {
+        Push { chunk: self.0, key }.here(value);
+        Ok(is_enough(self.0))
+    }
+
+    #[inline(never)]
+    fn pair(&mut self, key: &[u8], pair: Pair<'_>) -> Result<ControlFlow<()>> {
+        pair.seen(Push { chunk: self.0, key })?;
+        Ok(is_enough(self.0))
     }
 }
 
@@ -351,9 +362,7 @@ impl forrest_engine::View for View {
     ) -> Result<()> {
         let changes = self.changes();
         let scanned = self.timed(Call::Scan, |version, space, read_at| {
-            scan::scan(changes, version, space, read_at, bounds, (direction, false), |key, value| {
-                value.with(|bytes| see(key, bytes))
-            })
+            scan::scan(changes, version, space, read_at, bounds, (direction, false), Values(&mut see))
         });
         scanned.map(|_| ())
     }
@@ -366,7 +375,7 @@ impl forrest_engine::View for View {
     ) -> Result<()> {
         let changes = self.changes();
         let scanned = self.timed(Call::Scan, |version, space, read_at| {
-            scan::scan(changes, version, space, read_at, bounds, (direction, true), |key, _| Ok(see(key)))
+            scan::scan(changes, version, space, read_at, bounds, (direction, true), Keys(&mut see))
         });
         scanned.map(|_| ())
     }
@@ -383,14 +392,8 @@ impl forrest_engine::View for View {
         }
         let changes = self.changes();
         for (group, ranges) in ranges.chunks(scan::TOGETHER).enumerate() {
-            let mut show = |number: usize, key: &[u8], value: Shown<'_>| {
-                let number = group * scan::TOGETHER + number;
-                if keys_only {
-                    Ok(see(number, key, &[]))
-                } else {
-                    value.with(|bytes| see(number, key, bytes))
-                }
-            };
+            let mut show =
+                |number: usize, key: &[u8], value: &[u8]| see(group * scan::TOGETHER + number, key, value);
             let flow = self.timed(Call::Scan, |version, space, read_at| {
                 let want = (limit, keys_only);
                 scan::several(changes, version, space, read_at, ranges, want, &mut show)
@@ -513,6 +516,47 @@ impl Held {
     }
 }
 
+/// Holds one pair, after those that are skipped.
+struct Next<'c> {
+    skipped: u64,
+    found: bool,
+    key: &'c mut Vec<u8>,
+    /// `None` if only keys are wanted.
+    value: Option<&'c mut Held>,
+}
+
+impl Next<'_> {
+    #[inline]
+    fn hold(&mut self, key: &[u8], hold: impl FnOnce(&mut Held) -> Result<()>) -> Result<ControlFlow<()>> {
+        if self.skipped > 0 {
+            self.skipped -= 1;
+            return Ok(ControlFlow::Continue(()));
+        }
+        if let Some(value) = &mut self.value {
+            hold(value)?;
+        }
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.found = true;
+        Ok(ControlFlow::Break(()))
+    }
+}
+
+impl Visit for Next<'_> {
+    #[inline]
+    fn here(&mut self, key: &[u8], value: &[u8]) -> Result<ControlFlow<()>> {
+        self.hold(key, |held| {
+            held.hold(value);
+            Ok(())
+        })
+    }
+
+    #[inline]
+    fn pair(&mut self, key: &[u8], pair: Pair<'_>) -> Result<ControlFlow<()>> {
+        self.hold(key, |held| pair.with(|value| held.hold(value)))
+    }
+}
+
 impl Cursor {
     fn jump(&mut self, from: Bound<&[u8]>, direction: Direction) -> Result<bool> {
         (self.steps, self.direction) = (0, direction);
@@ -581,24 +625,11 @@ impl Cursor {
                 }
             }
             let Some(scan) = &mut current else { return Ok(()) };
-            scan.run(
-                || view.changes(),
-                read_at,
-                Bound::Unbounded,
-                |at, bytes| {
-                    if skipped > 0 {
-                        skipped -= 1;
-                        return Ok(ControlFlow::Continue(()));
-                    }
-                    if !*keys_only {
-                        bytes.with(|bytes| value.hold(bytes))?;
-                    }
-                    key.clear();
-                    key.extend_from_slice(at);
-                    found = true;
-                    Ok(ControlFlow::Break(()))
-                },
-            )
+            let value = (!*keys_only).then_some(value);
+            let mut next = Next { skipped, found: false, key, value };
+            let ran = scan.run(|| view.changes(), read_at, Bound::Unbounded, &mut next);
+            (skipped, found) = (next.skipped, next.found);
+            ran
         })?;
         (*scan, *valid) = (current, found);
         Ok(found)

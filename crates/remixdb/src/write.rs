@@ -1272,9 +1272,7 @@ impl<'b> Batch<'_, 'b> {
         let (bounds, newest) = (spans::bounds(start, end), self.store.newest());
         Outcome::of_range(pairs, |see| {
             let way = (Direction::Forward, false);
-            scan::scan(self.store, self.version, space, newest, bounds, way, |key, value| {
-                value.with(|value| see(key, value))
-            })
+            scan::scan(self.store, self.version, space, newest, bounds, way, scan::Values(see))
         })
     }
 

@@ -230,9 +230,10 @@ impl Frames {
         is_done
     }
 
-    /// Prefetches the cache lines of some bytes of a frame. A hint, in any state of the frame.
+    /// Prefetches the cache lines of some bytes of a frame, and what pins it. A hint, in any state of the frame.
     #[inline]
     pub fn fetch(&self, frame: u32, bytes: Range<usize>) {
+        prefetch::read(self.pool().words.as_ptr().wrapping_add(frame as usize).cast());
         let first = self.bytes(frame).as_ptr().cast::<u8>().wrapping_add(bytes.start);
         (0..bytes.len()).step_by(LINE_BYTES).for_each(|line| prefetch::read(first.wrapping_add(line)));
     }

@@ -5,7 +5,7 @@ use crate::catalog::Space;
 use crate::compression;
 use crate::core::Core;
 use crate::manifest::{Edit, Manifest};
-use crate::scan;
+use crate::scan::{self, Keys};
 use crate::version::Version;
 use forrest_base::lock;
 use forrest_engine::merge::{self, SharedOperator};
@@ -137,10 +137,18 @@ impl Core {
     fn is_empty(&self, version: &Arc<Version>, space: &Space) -> Result<bool> {
         let mut is_empty = true;
         let (all, way) = (spans::bounds(&[], None), (Direction::Forward, true));
-        scan::scan(self, version, space.id, self.newest(), all, way, |_, _| {
-            is_empty = false;
-            Ok(ControlFlow::Break(()))
-        })?;
+        scan::scan(
+            self,
+            version,
+            space.id,
+            self.newest(),
+            all,
+            way,
+            Keys(|_: &[u8]| {
+                is_empty = false;
+                ControlFlow::Break(())
+            }),
+        )?;
         Ok(is_empty)
     }
 

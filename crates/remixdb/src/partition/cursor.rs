@@ -59,6 +59,42 @@ pub(crate) fn runs(tables: &[Arc<Table>]) -> Vec<Owned> {
     tables.iter().map(|table| TableCursor::walking(table.clone())).collect()
 }
 
+/// What the pairs of a walk are passed to.
+pub(crate) trait Visit {
+    /// A pair whose value is at hand.
+    fn here(&mut self, key: &[u8], value: &[u8]) -> Result<ControlFlow<()>>;
+
+    /// A pair whose value is yet to be looked up.
+    fn pair(&mut self, key: &[u8], pair: Pair<'_>) -> Result<ControlFlow<()>>;
+}
+
+/// Passes the pairs of a table's entries from `at` up to `end`, which all have a value, to `see`, until it breaks. `at`
+/// is then the one that was passed last, after a break or an error, or else `end`. REQUIRES: there is one.
+#[inline(always)]
+fn pass(
+    table: &mut Owned,
+    at: &mut u32,
+    end: u32,
+    reader: &Option<SharedReader>,
+    see: &mut impl Visit,
+) -> Result<ControlFlow<()>> {
+    loop {
+        if table.walk_kept(at, end, |key, value| see.here(key, value))?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        if *at >= end {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let ordinal = *at;
+        table.key_at(ordinal)?;
+        let flow = table.with_kept_key(|key, table| see.pair(key, Pair { table, ordinal, reader }))?;
+        if flow.is_break() {
+            return Ok(flow);
+        }
+        *at += 1;
+    }
+}
+
 /// A position in a layer. It owns what it needs.
 pub(super) struct LayerCursor {
     over: Over,
@@ -165,7 +201,7 @@ impl LayerCursor {
     fn take_reads(&mut self) {
         if let Over::Several(cursor) = &mut self.over {
             let mut reads = 0;
-            cursor.each_run(|run, _| reads += run.take_reads());
+            cursor.each_run(|run| reads += run.take_reads());
             self.walks.own += reads * READ_STEPS;
         }
     }
@@ -245,6 +281,7 @@ impl LayerCursor {
         match &mut self.over {
             Over::One(run) => {
                 let at = run.as_mut().map_or(Ok(0), |run| run.lower_bound(key))?;
+                run.as_ref().inspect(|run| run.fetch_values(at));
                 self.from(at)
             }
             Over::Several(cursor) => {
@@ -277,8 +314,7 @@ impl LayerCursor {
             Over::Several(cursor) => {
                 if self.flags != 0 {
                     if self.flags & PLACED != 0 {
-                        // It walks: prefetch its future places in all other tables at once.
-                        cursor.each_run(|run, next| run.fetch(next));
+                        cursor.fetch_ahead(true);
                     }
                     self.flags &= !PLACED;
                     if self.flags & MIXED != 0 {
@@ -295,53 +331,52 @@ impl LayerCursor {
     /// moves to the next key after them; false if there is none. After a break it is at the pair that was passed last.
     /// REQUIRES: the last move found a pair.
     #[inline(always)]
-    pub(super) fn walk(
-        &mut self,
-        mut see: impl FnMut(&[u8], Pair<'_>) -> Result<ControlFlow<()>>,
-    ) -> Result<ControlFlow<(), bool>> {
+    pub(super) fn walk(&mut self, see: &mut impl Visit) -> Result<ControlFlow<(), bool>> {
         if self.flags != 0 {
-            return match self.show(see)? {
+            return match self.show(|key, pair| see.pair(key, pair))? {
                 ControlFlow::Break(()) => Ok(ControlFlow::Break(())),
                 ControlFlow::Continue(()) => self.next().map(ControlFlow::Continue),
             };
         }
         let LayerCursor { over, run, ordinal, walks, reader, show, now_ms, gone, .. } = self;
-        let mut pass = |table: &mut Owned, ordinal: u32| {
-            table.key_at(ordinal)?;
-            table.with_kept_key(|key, table| see(key, Pair { table, ordinal, reader }))
-        };
-        let at = match over {
-            Over::One(None) => return Ok(ControlFlow::Continue(false)),
+        match over {
+            Over::One(None) => Ok(ControlFlow::Continue(false)),
             Over::One(Some(table)) => {
                 let end = block_after(*ordinal).min(Run::len(table));
-                for at in *ordinal..end {
-                    if *show == Show::Tombstones || !table.is_gone(at, *now_ms)? {
-                        *ordinal = at;
-                        if pass(table, at)?.is_break() {
-                            return Ok(ControlFlow::Break(()));
-                        }
-                    } else {
-                        *gone += 1;
+                // Those of some tables have to be looked at one by one.
+                let are_all_there = *show == Show::Tombstones || !table.table().has_kinds();
+                let mut at = *ordinal;
+                while at < end {
+                    if !are_all_there && table.is_gone(at, *now_ms)? {
+                        (at, *gone) = (at + 1, *gone + 1);
+                        continue;
                     }
+                    *ordinal = at;
+                    let to = if are_all_there { end } else { at + 1 };
+                    if pass(table, ordinal, to, reader, see)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                    at = *ordinal;
                 }
-                end
+                self.from(end).map(ControlFlow::Continue)
             }
             Over::Several(cursor) => {
                 let mut steps = 0;
-                let walked = cursor.walk(|table, from, at| {
-                    steps += 1;
-                    (*run, *ordinal) = (from, at);
-                    pass(table, at)
+                let walked = cursor.walk(|table, from, at, end| {
+                    let first = *at;
+                    let flow = pass(table, at, end, reader, see);
+                    (*run, *ordinal) = (from, *at);
+                    steps += u64::from(*at - first);
+                    flow
                 });
                 // The step to the first of them is counted already, and that to the next is counted below.
-                walks.own += steps.max(1) - 1;
-                return match walked? {
+                walks.own += steps.saturating_sub(1);
+                match walked? {
                     ControlFlow::Break(()) => Ok(ControlFlow::Break(())),
                     ControlFlow::Continue(_) => self.arrive().map(ControlFlow::Continue),
-                };
+                }
             }
-        };
-        self.from(at).map(ControlFlow::Continue)
+        }
     }
 
     #[inline(always)]
@@ -351,7 +386,7 @@ impl LayerCursor {
             Over::Several(cursor) => {
                 if self.flags != 0 {
                     if self.flags & PLACED != 0 {
-                        cursor.each_run(|run, next| run.fetch(next.saturating_sub(1)));
+                        cursor.fetch_ahead(false);
                     }
                     self.flags &= !PLACED;
                     if self.flags & MIXED != 0 {
@@ -372,9 +407,7 @@ impl LayerCursor {
             self.walks.tell();
         }
         let Over::Several(cursor) = &mut self.over else { return Ok(false) };
-        if let Some(RunEntry { run, ordinal, .. }) = cursor.entry() {
-            cursor.of_run(run).fetch(ordinal);
-        }
+        cursor.fetch_here();
         self.flags |= PLACED;
         self.walks.own += cursor.runs().len() as u64;
         self.arrive_live(forward)

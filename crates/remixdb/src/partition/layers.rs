@@ -3,7 +3,7 @@
 //! Most partitions have one order over all tables. If its order stays in a file, a partition has two *layers*: the
 //! tables that the file covers, and the newer ones. A cursor over both compares one key with another at each step.
 
-use super::cursor::{LayerCursor, Pair};
+use super::cursor::{LayerCursor, Pair, Visit};
 use crate::table::SharedReader;
 use forrest_engine::Result;
 use std::cmp::Ordering;
@@ -126,13 +126,10 @@ impl PartitionCursor {
     /// the next key after them; false if there is none. After a break it is at the pair that was passed last. REQUIRES:
     /// the last move found a pair, and it was placed for `next`.
     #[inline]
-    pub(crate) fn walk(
-        &mut self,
-        see: impl FnMut(&[u8], Pair<'_>) -> Result<ControlFlow<()>>,
-    ) -> Result<ControlFlow<(), bool>> {
+    pub(crate) fn walk(&mut self, see: &mut impl Visit) -> Result<ControlFlow<(), bool>> {
         match &mut self.0 {
             Layers::One(layer) => layer.walk(see),
-            Layers::Two(_) => match self.show(see)? {
+            Layers::Two(_) => match self.show(|key, pair| see.pair(key, pair))? {
                 ControlFlow::Break(()) => Ok(ControlFlow::Break(())),
                 ControlFlow::Continue(()) => self.next().map(ControlFlow::Continue),
             },

@@ -24,7 +24,7 @@ mod cursor;
 mod layers;
 mod order;
 
-pub(crate) use cursor::{Owned, Pair, runs};
+pub(crate) use cursor::{Owned, Pair, Visit, runs};
 pub(crate) use layers::PartitionCursor;
 pub(crate) use order::{Known, LOOK, Shared, Stored, entries_of, merge_order, named, order};
 

@@ -13,6 +13,7 @@ use crate::key::{common_prefix, head_of};
 use crate::room;
 use forrest_engine::{Error, Result};
 use forrest_machine::pages::Array;
+use forrest_machine::prefetch;
 
 /// Number of heads in a node.
 const FANOUT: usize = 16;
@@ -231,7 +232,11 @@ impl Anchors {
     fn first_not_below(&self, head: u64) -> usize {
         let mut at = 0;
         for &level in &self.levels[..self.depth] {
-            at = at * FANOUT + self.nodes[level + at].below(head);
+            let node = &self.nodes[level + at];
+            // Both lines at once: the steps of a bisection wait for one another.
+            prefetch::read(std::ptr::from_ref(&node.0[0]).cast());
+            prefetch::read(std::ptr::from_ref(&node.0[FANOUT / 2]).cast());
+            at = at * FANOUT + node.below(head);
         }
         at
     }

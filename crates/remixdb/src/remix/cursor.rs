@@ -8,6 +8,7 @@ use super::verify::wrong_segment;
 use super::{OLDER, RUN, RUNS_MAX, Remix, Run, RunEntry, SEGMENT, Segment, Selectors, TOMBSTONE};
 use super::{head_behind, visible};
 use forrest_engine::Result;
+use forrest_machine::prefetch;
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Deref, Range};
 
@@ -28,6 +29,12 @@ impl Show {
             Show::Tombstones => OLDER,
         }
     }
+}
+
+/// The runs that selectors name, a bit each.
+#[inline(always)]
+fn named(selectors: &[u8]) -> u32 {
+    selectors.iter().fold(0, |named, selector| named | 1 << (selector & RUN))
 }
 
 /// A place in a [`Remix`]. It is valid only with the REMIX that it came from.
@@ -63,6 +70,8 @@ pub(crate) struct RemixCursor<M, R> {
     /// The place: the number of entries of each run before it. Beyond the runs, and for places without an
     /// entry, the numbers are arbitrary.
     before: [u32; RUNS_MAX + 1],
+    /// The runs that were prefetched since it was placed, a bit each.
+    fetched: u32,
     hidden: u8,
     /// Number of places that it moved past because they are hidden, as far as they were not taken.
     passed: u64,
@@ -73,7 +82,7 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
     pub(crate) fn new(remix: M, runs: Vec<R>, show: Show) -> RemixCursor<M, R> {
         assert!(remix.belongs_to(&runs), "a REMIX belongs to its runs");
         let (selectors, before) = (Segment::EMPTY.selectors, [0; RUNS_MAX + 1]);
-        RemixCursor { remix, runs, at: None, selectors, before, hidden: show.hidden(), passed: 0 }
+        RemixCursor { remix, runs, at: None, selectors, before, fetched: 0, hidden: show.hidden(), passed: 0 }
     }
 
     /// Goes to the first key; false if there is none.
@@ -115,6 +124,7 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
                     return entered;
                 }
                 (segment, slot) = (segment + 1, 0);
+                self.fetch_turned(true);
             }
             if self.selectors[slot] & self.hidden == 0 {
                 self.at = Some(Position::new(segment, slot));
@@ -124,19 +134,30 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
         }
     }
 
-    /// Passes the current key and those after it in its segment to `see`, each with its run and its ordinal there,
-    /// until it breaks. If it does not, goes to the next key after them; false if there is none. After a break, or an
-    /// error of `see`, it is at the key that was passed last.
+    /// Passes the current key and those after it in its segment to `see`: as many at once as follow each other in one
+    /// run, by the run's number, the ordinal of the first and that after the last. `see` moves the first up to where it
+    /// breaks. If it does not, goes to the next key after them; false if there is none. After a break, or an error of
+    /// `see`, it is at that key.
     #[inline(always)]
     pub(crate) fn walk(
         &mut self,
-        mut see: impl FnMut(&mut R, usize, u32) -> Result<ControlFlow<()>>,
+        mut see: impl FnMut(&mut R, usize, &mut u32, u32) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<(), bool>> {
         let Some(mut at) = self.at else { return Ok(ControlFlow::Continue(false)) };
         let selectors = self.selectors;
         loop {
-            let run = usize::from(selectors[at.slot()] & RUN);
-            if see(&mut self.runs[run], run, self.before[run])?.is_break() {
+            let (slot, selector) = (at.slot(), selectors[at.slot()]);
+            let run = usize::from(selector & RUN);
+            let count = selectors[slot..].iter().take_while(|&&other| other == selector).count();
+            let first = self.before[run];
+            let (mut ordinal, end) = (first, first.wrapping_add(count as u32));
+            let flow = see(&mut self.runs[run], run, &mut ordinal, end);
+            // The last of them, if it has passed all.
+            ordinal = ordinal.min(end.wrapping_sub(1));
+            self.before[run] = ordinal;
+            at.slot = (slot as u32).wrapping_add(ordinal.wrapping_sub(first));
+            self.at = Some(at);
+            if flow?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             let later = at.slot() + 1..SEGMENT;
@@ -161,6 +182,7 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
                 let Some(previous) = segment.checked_sub(1) else { return Ok(false) };
                 self.turn(previous, SEGMENT)?;
                 (segment, slot) = (previous, SEGMENT);
+                self.fetch_turned(false);
             }
             slot -= 1;
             let selector = self.selectors[slot];
@@ -201,6 +223,47 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
         Ok(false)
     }
 
+    /// Prefetches the current entry, which is going to be read.
+    #[inline]
+    pub(crate) fn fetch_here(&mut self) {
+        if let Some(RunEntry { run, ordinal, .. }) = self.entry() {
+            self.fetched = 1 << run;
+            self.runs[run].fetch(ordinal);
+        }
+    }
+
+    /// Prefetches the next entry of each run that the rest of the segment has: it is going to walk.
+    #[inline]
+    pub(crate) fn fetch_ahead(&mut self, forward: bool) {
+        if let Some(at) = self.at {
+            let slots = if forward { at.slot() + 1..SEGMENT } else { 0..at.slot() };
+            self.fetch_runs(named(&self.selectors[slots]), forward);
+        }
+    }
+
+    /// The same for the segment that it has entered.
+    #[inline]
+    fn fetch_turned(&mut self, forward: bool) {
+        if self.fetched != (1 << self.runs.len()) - 1 {
+            self.fetch_runs(named(&self.selectors), forward);
+        }
+    }
+
+    /// Prefetches the next entry of each of these runs, unless that was done since it was placed.
+    fn fetch_runs(&mut self, runs: u32, forward: bool) {
+        let mut wanted = runs & !self.fetched;
+        while wanted != 0 {
+            let run = wanted.trailing_zeros() as usize;
+            wanted &= wanted - 1;
+            // A place without an entry names no run.
+            if let Some(one) = self.runs.get(run) {
+                let next = self.before[run];
+                one.fetch(if forward { next } else { next.wrapping_sub(1) });
+                self.fetched |= 1 << run;
+            }
+        }
+    }
+
     /// The current entry.
     #[inline]
     pub(crate) fn entry(&self) -> Option<RunEntry> {
@@ -239,9 +302,9 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
         &mut self.runs[run]
     }
 
-    /// Passes each run to `see`, with the ordinal of its first entry that is not before the cursor.
-    pub(crate) fn each_run(&mut self, mut see: impl FnMut(&mut R, u32)) {
-        self.runs.iter_mut().zip(self.before).for_each(|(run, next)| see(run, next));
+    /// Passes each run to `see`.
+    pub(crate) fn each_run(&mut self, see: impl FnMut(&mut R)) {
+        self.runs.iter_mut().for_each(see);
     }
 
     /// The runs.
@@ -342,6 +405,11 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
             self.at = None;
             return Ok(false);
         }
+        if let Some(arrays) = self.remix.arrays()
+            && let Some(next) = arrays.segments.get(segment + 1)
+        {
+            prefetch::read(next.selectors.as_ptr());
+        }
         let mut room = None;
         let view = self.remix.view(segment, &mut room)?;
         self.before[..view.ordinals().len()].copy_from_slice(view.ordinals());
@@ -357,6 +425,9 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
             Some(arrays) => {
                 let Some(Segment { selectors, .. }) = arrays.segments.get(segment) else { return Ok(false) };
                 self.selectors = *selectors;
+                if let Some(next) = arrays.segments.get(segment + 1) {
+                    prefetch::read(next.selectors.as_ptr());
+                }
                 Ok(true)
             }
             // What the file has is not trusted.

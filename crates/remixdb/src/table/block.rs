@@ -263,6 +263,34 @@ impl Layout {
         let start = self.suffixes_at + i as usize * each;
         Some(start..start + each)
     }
+
+    /// The same for keys and values from the i-th on, as far as the block has them.
+    #[inline]
+    pub(super) fn of_one_size(&self, i: u32) -> Option<OfOneSize> {
+        let left = self.count.checked_sub(i as usize)?;
+        let (suffix, value) = (self.suffix_of_one_size(i)?, self.value_of_one_size(i)?);
+        let suffix_bytes = suffix.end - suffix.start;
+        let value_bytes = usize::try_from(value.end - value.start).ok()?;
+        (suffix_bytes > 0 && value_bytes > 0).then_some(OfOneSize {
+            left,
+            suffix: suffix.start,
+            suffix_bytes,
+            value: value.start,
+            value_bytes,
+        })
+    }
+}
+
+/// Keys and values of one size each, and neither of none, from one of a block on.
+pub(super) struct OfOneSize {
+    /// Number of keys.
+    pub(super) left: usize,
+    /// Where the first suffix is in the block.
+    pub(super) suffix: usize,
+    pub(super) suffix_bytes: usize,
+    /// Where the first value is in the table.
+    pub(super) value: u64,
+    pub(super) value_bytes: usize,
 }
 
 /// A block for reading. `layout` is that of `bytes`.

@@ -14,7 +14,7 @@ use forrest_engine::{Error, ErrorKind, Result, Value};
 use forrest_machine::prefetch;
 use std::cmp::Ordering;
 use std::iter::repeat_n;
-use std::ops::{Deref, Range};
+use std::ops::{ControlFlow, Deref, Range};
 use std::sync::Arc;
 
 const NO_BLOCK: u32 = u32::MAX;
@@ -411,6 +411,54 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
         fits.ok_or_else(|| self.misfit())
     }
 
+    /// Passes the pairs of the entries from `at` up to `end` to `see`, until it breaks, or until the next one is not
+    /// plain, or its block or the page of its value is not kept. `at` is then the one that was passed last, after a
+    /// break or an error, or else the next one.
+    ///
+    /// All that the pairs share is looked up once, so a pair costs little more than the copy of its key.
+    #[inline(always)]
+    pub(crate) fn walk_kept(
+        &mut self,
+        at: &mut u32,
+        end: u32,
+        mut see: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
+        const NONE: Result<ControlFlow<()>> = Ok(ControlFlow::Continue(()));
+        let number = block_of(*at);
+        if number != self.prefixed || number != self.number {
+            return NONE;
+        }
+        let TableCursor { table, layout, page, assembled, value_page, key, .. } = self;
+        let (Some(block), Some((value_number, values))) = (kept(layout, page, assembled), value_page) else {
+            return NONE;
+        };
+        let Some(all) = block.layout.of_one_size(*at % BLOCK_KEYS) else { return NONE };
+        let (number, value_at) = page::place(all.value);
+        let room = if number == *value_number { (page::PAYLOAD - value_at) / all.value_bytes } else { 0 };
+        let count = room.min(all.left).min(end.saturating_sub(*at) as usize);
+        let values_end = value_at + count * all.value_bytes;
+        if all.value.saturating_add((values_end - value_at) as u64) >= table.plain_end {
+            return NONE;
+        }
+        let suffixes = block.bytes.get(all.suffix..all.suffix + count * all.suffix_bytes);
+        let to = key.len().checked_sub(all.suffix_bytes);
+        let (Some(suffixes), Some(to)) = (suffixes, to) else { return NONE };
+        let values = values[value_at..values_end].chunks_exact(all.value_bytes);
+        let mut next = *at;
+        for (suffix, value) in suffixes.chunks_exact(all.suffix_bytes).zip(values) {
+            copy_short(&mut key[to..], suffix);
+            fetch_beside(suffix, true);
+            fetch_ahead(value, 0, value.len(), true, false);
+            (*at, next) = (next, next + 1);
+            if see(key, value)?.is_break() {
+                self.last = *at;
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        (*at, self.last, self.forward) = (next, next.saturating_sub(1), true);
+        NONE
+    }
+
     /// Whether all keys in the block of an entry are less than a key, or greater if not `less`. It looks at the index
     /// only, and may not know.
     #[inline]
@@ -499,6 +547,14 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
         }
     }
 
+    /// Prefetches the values of an entry and of those after it, if the cache has them and a walk wants them.
+    #[inline]
+    pub(crate) fn fetch_values(&self, ordinal: u32) {
+        if !self.keys_only {
+            self.table.fetch_values(ordinal);
+        }
+    }
+
     /// Bytes of the file for the entries from one ordinal up to another: their share of the bytes of all.
     ///
     /// # Errors
@@ -523,7 +579,7 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
         if ordinal >= entries {
             return Ok(values + keys.bytes);
         }
-        let value = match self.table.value_bytes_each() {
+        let value = match self.table.value_bytes_each {
             Some(each) => each * u64::from(ordinal),
             None => self.value_place(ordinal)?.start,
         };
@@ -864,8 +920,11 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
         let first = number * BLOCK_KEYS;
         if self.number != number {
             // A search reads all of it; while its page is being pinned, none of it is prefetched yet.
-            if !self.table.fetch_block(number) && self.walks && !self.keys_only {
+            let wants_values = self.walks && !self.keys_only;
+            if !self.table.fetch_block(number) && wants_values {
                 self.table.announce_block_values(number);
+            } else if wants_values {
+                self.table.fetch_value_slot(number);
             }
         }
         let (block, _) = self.block(first)?;

@@ -97,6 +97,8 @@ pub(crate) struct Table {
     has_kinds: bool,
     /// A plain value ends before this offset: after the end of the values, or 0 if some are wrapped.
     plain_end: u64,
+    /// The length of all values, if they have one.
+    value_bytes_each: Option<u64>,
     least: Box<[u8]>,
     greatest: Box<[u8]>,
     pages: Pages,
@@ -152,6 +154,8 @@ impl Table {
             name,
             footer,
             has_kinds: footer.wrapped > 0 || footer.tombstones > 0,
+            value_bytes_each: Some(footer.values / u64::from(footer.entries.max(1)))
+                .filter(|each| each * u64::from(footer.entries) == footer.values),
             plain_end: if footer.wrapped > 0 { 0 } else { footer.values.saturating_add(1) },
             least: Box::default(),
             greatest: Box::default(),
@@ -418,7 +422,7 @@ impl Table {
         if keys_only {
             return;
         }
-        if let Some(each) = self.value_bytes_each() {
+        if let Some(each) = self.value_bytes_each {
             let value = u64::from(ordinal) * each;
             if !self.fetch_bytes(value, each.clamp(1, VALUE_FETCHED)) {
                 self.will_read(page::place(value).0, 1);
@@ -426,11 +430,21 @@ impl Table {
         }
     }
 
-    /// The length of all values, if they have one.
+    /// Prefetches where the page is looked up that has the values of a block, if all are of one size.
     #[inline]
-    fn value_bytes_each(&self) -> Option<u64> {
-        let each = self.footer.values / u64::from(self.footer.entries.max(1));
-        (each * u64::from(self.footer.entries) == self.footer.values).then_some(each)
+    fn fetch_value_slot(&self, number: u32) {
+        if let Some(each) = self.value_bytes_each {
+            let first = u64::from(number) * u64::from(format::BLOCK_KEYS) * each;
+            self.pages.fetch_slot(page::place(first).0 as u32);
+        }
+    }
+
+    /// Prefetches the beginning of a value, and what is after it, if all are of one size.
+    #[inline]
+    fn fetch_values(&self, ordinal: u32) {
+        if let Some(each) = self.value_bytes_each {
+            self.fetch_bytes(u64::from(ordinal) * each, VALUE_FETCHED);
+        }
     }
 
     /// Requests the pages that a walk of `count` entries from a key on reads first, at most [`WALK_PAGES_MAX`] of keys
@@ -451,7 +465,7 @@ impl Table {
             first..to.div_ceil(page::PAYLOAD as u64).min(first + WALK_PAGES_MAX)
         };
         self.announce_keys(pages(keys.offset + index.offset(number), keys.offset + end));
-        if let Some(each) = self.value_bytes_each().filter(|_| !keys_only) {
+        if let Some(each) = self.value_bytes_each.filter(|_| !keys_only) {
             let first = u64::from(number) * u64::from(format::BLOCK_KEYS);
             let pages = pages(first * each, ((first + count) * each).min(values));
             if pages.end - pages.start < WALK_PAGES_MAX {
@@ -539,7 +553,7 @@ impl Table {
 
     /// Announces the values of a block's keys, if all values are of one size and these are on few pages.
     fn announce_block_values(&self, number: u32) {
-        if let Some(each) = self.value_bytes_each() {
+        if let Some(each) = self.value_bytes_each {
             let of = |block: u32| u64::from(block) * u64::from(format::BLOCK_KEYS) * each;
             let pages = page::place(of(number)).0..of(number + 1).div_ceil(page::PAYLOAD as u64);
             if pages.end - pages.start <= BLOCK_PAGES_MAX {
@@ -633,6 +647,12 @@ impl Table {
             map.unpack(packing, self.name, chunk, stored, out)?;
         }
         Ok(())
+    }
+
+    /// Whether it has tombstones or wrapped values.
+    #[inline]
+    pub(crate) fn has_kinds(&self) -> bool {
+        self.has_kinds
     }
 
     /// Number of pages with values and keys. The others are read past the cache.

@@ -8,8 +8,9 @@ use super::build::Built;
 use super::*;
 use crate::rate::Counted;
 use forrest_base::random::Random;
-use forrest_engine::{Compression, ErrorKind};
+use forrest_engine::{Compression, Error, ErrorKind};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
 
 /// Bytes, one of each number: the format's test relies on them.
 trait RandomBytes {
@@ -120,6 +121,11 @@ fn assert_same_with(map: &Map, cache_bytes: usize, tags: bool, method: Compressi
         assert_eq!(cursor.value(ordinal).unwrap(), expected_value);
         assert_eq!(cursor.value_len(ordinal).unwrap(), expected_value.len() as u64);
     }
+    // What is passed of tables with tombstones depends on the block.
+    if tombstones == 0 {
+        let all: Vec<_> = map.iter().map(|(key, value)| (&key[..], value.as_deref())).collect();
+        walk(&table, &all, true);
+    }
     let ordinals: HashMap<&[u8], u32> = map.keys().map(|key| &key[..]).zip(0..).collect();
     let mut other = TableCursor::new(Arc::new(open(&disk, 1 << 20).unwrap()));
     for (ordinal, key) in (0..).zip(map.keys()) {
@@ -139,6 +145,57 @@ fn assert_same_with(map: &Map, cache_bytes: usize, tags: bool, method: Compressi
     }
     assert_eq!(cursor.compare(table.entries(), b"").unwrap_err().kind(), ErrorKind::Corrupt);
     table.file_bytes()
+}
+
+/// Walks over all pairs, and if it `stops`, now and then ends there. Returns how many were passed without being looked
+/// up one by one.
+fn walk(table: &Table, all: &[(&[u8], Option<&[u8]>)], stops: bool) -> usize {
+    let (mut random, end) = (Random(all.len() as u64), all.len() as u32);
+    let (mut cursor, mut at, mut passed) = (TableCursor::walking(table), 0, 0);
+    while at < end {
+        let (first, most) = (at, 1 + random.index(100));
+        let to = if stops { end.min(first + random.index(200) as u32) } else { end };
+        let mut seen = 0;
+        let flow = cursor.walk_kept(&mut at, to, |key, value| {
+            assert_eq!((key, Some(value)), all[first as usize + seen]);
+            seen += 1;
+            match random.index(200) {
+                _ if !stops => Ok(ControlFlow::Continue(())),
+                0 => Err(Error::invalid("no")),
+                _ if seen == most => Ok(ControlFlow::Break(())),
+                _ => Ok(ControlFlow::Continue(())),
+            }
+        });
+        passed += seen;
+        let last = first + seen as u32 - u32::from(!matches!(flow, Ok(ControlFlow::Continue(()))));
+        assert_eq!(at, last, "from {first} up to {to}: {flow:?}");
+        assert!(at <= to.max(first), "from {first} up to {to}");
+        if seen > 0 && at > first {
+            assert_eq!(cursor.kept_key(), all[first as usize + seen - 1].0);
+        }
+        if at < end {
+            cursor.key_at(at).unwrap();
+            let value = cursor.value_with(at, <[u8]>::to_vec).unwrap();
+            assert_eq!((cursor.kept_key(), Some(&value[..])), all[at as usize]);
+            at += 1;
+        }
+    }
+    passed
+}
+
+/// Where keys and values have one size, only the first pair of a page is looked up, and one that is in two pages.
+#[test]
+fn a_walk_looks_up_few_pairs() {
+    for (key_len, value_len, most) in [(16, 100, 80), (16, 1, 20), (40, 8, 40), (4, 1000, 600)] {
+        let mut random = Random(5);
+        let map: Map = (0..1_000).map(|_| (random.bytes(key_len), Some(random.bytes(value_len)))).collect();
+        let disk = Sealed::in_memory(None);
+        build(&disk, &map, false);
+        let all: Vec<_> = map.iter().map(|(key, value)| (&key[..], value.as_deref())).collect();
+        let passed = walk(&open(&disk, 1 << 22).unwrap(), &all, false);
+        println!("{key_len} + {value_len}: {passed}");
+        assert!(map.len() - passed < most, "{key_len} + {value_len}: {passed} of {}", map.len());
+    }
 }
 
 #[test]

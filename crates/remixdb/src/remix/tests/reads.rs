@@ -127,9 +127,16 @@ fn wander(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], RunEntry)
                 cursor.take_passed();
                 let (mut stepped, mut seen) = (world.cursor(remix, show), Vec::new());
                 stepped.restore(cursor.position()).unwrap();
-                let walked = cursor.walk(|_, run, ordinal| {
-                    seen.push((run, ordinal));
-                    Ok(if seen.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                let walked = cursor.walk(|_, run, ordinal, end| {
+                    assert!(*ordinal < end, "{what}: a walk from {from}");
+                    while *ordinal < end {
+                        seen.push((run, *ordinal));
+                        if seen.len() == most {
+                            return Ok(ControlFlow::Break(()));
+                        }
+                        *ordinal += 1;
+                    }
+                    Ok(ControlFlow::Continue(()))
                 });
                 let expected = visible[from..].iter().map(|(_, entry)| (entry.run, entry.ordinal));
                 assert_eq!(seen, expected.take(seen.len()).collect::<Vec<_>>(), "{what}: a walk from {from}");
