@@ -369,11 +369,14 @@ impl LayerCursor {
                     steps += u64::from(*at - first);
                     flow
                 });
-                // The step to the first of them is counted already, and that to the next is counted below.
-                walks.own += steps.saturating_sub(1);
+                walks.own += steps;
                 match walked? {
                     ControlFlow::Break(()) => Ok(ControlFlow::Break(())),
-                    ControlFlow::Continue(_) => self.arrive().map(ControlFlow::Continue),
+                    ControlFlow::Continue(_) => {
+                        // That to the next is among them, and is counted below.
+                        walks.own = walks.own.saturating_sub(1);
+                        self.arrive().map(ControlFlow::Continue)
+                    }
                 }
             }
         }
