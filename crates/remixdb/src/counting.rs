@@ -55,18 +55,11 @@ pub(crate) fn count(
     }
     for (from, to) in walks {
         let bounds = (Bound::Included(from), to.map_or(Bound::Unbounded, Bound::Excluded));
-        scan::scan(
-            changes,
-            version,
-            space,
-            read_at,
-            bounds,
-            (Direction::Forward, true),
-            scan::Keys(|_: &[u8]| {
-                keys += 1;
-                ControlFlow::Continue(())
-            }),
-        )?;
+        let see = scan::Keys(|_: &[u8]| {
+            keys += 1;
+            ControlFlow::Continue(())
+        });
+        scan::scan(changes, version, space, read_at, bounds, (Direction::Forward, true), see)?;
     }
     Ok(keys)
 }

@@ -137,18 +137,11 @@ impl Core {
     fn is_empty(&self, version: &Arc<Version>, space: &Space) -> Result<bool> {
         let mut is_empty = true;
         let (all, way) = (spans::bounds(&[], None), (Direction::Forward, true));
-        scan::scan(
-            self,
-            version,
-            space.id,
-            self.newest(),
-            all,
-            way,
-            Keys(|_: &[u8]| {
-                is_empty = false;
-                ControlFlow::Break(())
-            }),
-        )?;
+        let see = Keys(|_: &[u8]| {
+            is_empty = false;
+            ControlFlow::Break(())
+        });
+        scan::scan(self, version, space.id, self.newest(), all, way, see)?;
         Ok(is_empty)
     }
 

@@ -361,15 +361,13 @@ impl LayerCursor {
                 self.from(end).map(ControlFlow::Continue)
             }
             Over::Several(cursor) => {
-                let mut steps = 0;
                 let walked = cursor.walk(|table, from, at, end| {
                     let first = *at;
                     let flow = pass(table, at, end, reader, see);
                     (*run, *ordinal) = (from, *at);
-                    steps += u64::from(*at - first);
+                    walks.own += u64::from(*at - first);
                     flow
                 });
-                walks.own += steps;
                 match walked? {
                     ControlFlow::Break(()) => Ok(ControlFlow::Break(())),
                     ControlFlow::Continue(_) => {

@@ -223,11 +223,21 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
         Ok(false)
     }
 
+    /// Prefetches the selectors of a segment, if there is one and it is in memory.
+    #[inline]
+    fn fetch_segment(&self, segment: usize) {
+        if let Some(arrays) = self.remix.arrays()
+            && let Some(segment) = arrays.segments.get(segment)
+        {
+            prefetch::read(segment.selectors.as_ptr());
+        }
+    }
+
     /// Prefetches the current entry, which is going to be read.
     #[inline]
     pub(crate) fn fetch_here(&mut self) {
         if let Some(RunEntry { run, ordinal, .. }) = self.entry() {
-            self.fetched = 1 << run;
+            self.fetched |= 1 << run;
             self.runs[run].fetch(ordinal);
         }
     }
@@ -355,7 +365,7 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
     #[inline]
     fn forward(&mut self, from: Position) -> Result<bool> {
         let (mut segment, mut slot) = (from.segment(), from.slot());
-        self.at = None;
+        (self.at, self.fetched) = (None, 0);
         while self.enter(segment, slot)? {
             match (slot..SEGMENT).find(|&slot| self.selectors[slot] & self.hidden == 0) {
                 Some(found) => {
@@ -375,7 +385,7 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
     #[inline]
     fn backward(&mut self, from: Position) -> Result<bool> {
         let (mut segment, mut slot) = (from.segment(), from.slot());
-        self.at = None;
+        (self.at, self.fetched) = (None, 0);
         loop {
             if slot > 0 {
                 self.enter(segment, 0)?;
@@ -405,11 +415,7 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
             self.at = None;
             return Ok(false);
         }
-        if let Some(arrays) = self.remix.arrays()
-            && let Some(next) = arrays.segments.get(segment + 1)
-        {
-            prefetch::read(next.selectors.as_ptr());
-        }
+        self.fetch_segment(segment + 1);
         let mut room = None;
         let view = self.remix.view(segment, &mut room)?;
         self.before[..view.ordinals().len()].copy_from_slice(view.ordinals());
@@ -425,9 +431,7 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
             Some(arrays) => {
                 let Some(Segment { selectors, .. }) = arrays.segments.get(segment) else { return Ok(false) };
                 self.selectors = *selectors;
-                if let Some(next) = arrays.segments.get(segment + 1) {
-                    prefetch::read(next.selectors.as_ptr());
-                }
+                self.fetch_segment(segment + 1);
                 Ok(true)
             }
             // What the file has is not trusted.

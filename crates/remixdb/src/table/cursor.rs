@@ -920,11 +920,11 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
         let first = number * BLOCK_KEYS;
         if self.number != number {
             // A search reads all of it; while its page is being pinned, none of it is prefetched yet.
-            let wants_values = self.walks && !self.keys_only;
-            if !self.table.fetch_block(number) && wants_values {
-                self.table.announce_block_values(number);
-            } else if wants_values {
-                self.table.fetch_value_slot(number);
+            let is_kept = self.table.fetch_block(number);
+            match self.walks && !self.keys_only {
+                true if is_kept => self.table.fetch_value_slot(number),
+                true => self.table.announce_block_values(number),
+                false => {}
             }
         }
         let (block, _) = self.block(first)?;
