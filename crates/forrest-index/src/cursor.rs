@@ -7,6 +7,7 @@ use crate::leaf::found::Found;
 use crate::options::Direction;
 use crate::tree::Reader;
 use crate::value::Value;
+use std::cell::Cell;
 use std::ops::{Bound, ControlFlow, Range};
 
 const RUN_FIRST: usize = 4;
@@ -58,6 +59,31 @@ pub struct Cursor {
     keys_only: bool,
 }
 
+/// Buffers of a cursor that was dropped, for the next one of the thread: most cursors serve one short scan.
+#[derive(Default)]
+struct Spare {
+    bytes: Vec<u8>,
+    pairs: Vec<Pair>,
+}
+
+/// Larger buffers are not kept.
+const SPARE_BYTES: usize = 4 << 10;
+const SPARE_PAIRS: usize = 64;
+
+thread_local! {
+    static SPARE: Cell<Spare> = const { Cell::new(Spare { bytes: Vec::new(), pairs: Vec::new() }) };
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        if self.bytes.capacity() <= SPARE_BYTES && self.pairs.capacity() <= SPARE_PAIRS {
+            self.pairs.clear();
+            let (bytes, pairs) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.pairs));
+            let _ = SPARE.try_with(|spare| spare.set(Spare { bytes, pairs }));
+        }
+    }
+}
+
 impl Reader {
     /// A cursor, at no entry yet.
     pub fn cursor(&self) -> Cursor {
@@ -66,15 +92,17 @@ impl Reader {
 
     /// A cursor that reads `pairs` pairs (at least one) after each jump. Choose few if steps rarely follow a jump.
     pub fn cursor_reading(&self, pairs: usize) -> Cursor {
+        let run_first = pairs.clamp(1, RUN_MAX);
+        let Spare { bytes, pairs } = SPARE.try_with(Cell::take).unwrap_or_default();
         Cursor {
             reader: self.clone(),
-            bytes: Vec::new(),
-            pairs: Vec::new(),
+            bytes,
+            pairs,
             stamps: Vec::new(),
             direction: Direction::Forward,
             at: 0,
             run_len: RUN_FIRST,
-            run_first: pairs.clamp(1, RUN_MAX),
+            run_first,
             keys_only: false,
         }
     }
