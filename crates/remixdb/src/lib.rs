@@ -90,6 +90,7 @@ mod room;
 mod salvage;
 mod scan;
 mod see;
+mod separators;
 mod store;
 mod stream;
 mod stripe;

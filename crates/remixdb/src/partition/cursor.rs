@@ -4,6 +4,7 @@ use crate::remix::{Remix, RemixCursor, Run, RunEntry, Show};
 use crate::see::See;
 use crate::table::{SharedReader, Table, TableCursor, block_after, block_of};
 use forrest_engine::Result;
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
@@ -30,6 +31,11 @@ impl<T: Deref<Target = Table>> Run for TableCursor<T> {
     #[inline]
     fn fetch(&self, ordinal: u32) {
         TableCursor::fetch(self, ordinal);
+    }
+
+    #[inline]
+    fn fetch_place(&self, ordinal: u32) {
+        TableCursor::fetch_place(self, ordinal);
     }
 
     fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering> {
@@ -95,6 +101,44 @@ fn pass(
     }
 }
 
+/// Memory of cursors that were dropped, for the next one of the thread: most cursors serve one short scan.
+#[derive(Default)]
+struct Spare {
+    runs: Vec<Owned>,
+    keys: Vec<Vec<u8>>,
+}
+
+/// No more buffers of keys are kept, and no longer ones, in bytes.
+const SPARE_KEYS: usize = 32;
+const SPARE_KEY_BYTES: usize = 1 << 10;
+
+thread_local! {
+    static SPARE: Cell<Spare> = const { Cell::new(Spare { runs: Vec::new(), keys: Vec::new() }) };
+}
+
+impl Spare {
+    /// What the thread has, or nothing if the thread is ending.
+    fn take() -> Spare {
+        SPARE.try_with(Cell::take).unwrap_or_default()
+    }
+
+    fn give_back(self) {
+        let _ = SPARE.try_with(|spare| spare.set(self));
+    }
+
+    /// These with the memory of runs that are not used again.
+    fn with(mut self, mut runs: Vec<Owned>) -> Spare {
+        for run in &mut runs {
+            let key = run.take_buffer();
+            if self.keys.len() < SPARE_KEYS && (1..=SPARE_KEY_BYTES).contains(&key.capacity()) {
+                self.keys.push(key);
+            }
+        }
+        runs.clear();
+        Spare { runs, keys: self.keys }
+    }
+}
+
 /// A position in a layer. It owns what it needs.
 pub(super) struct LayerCursor {
     over: Over,
@@ -155,6 +199,9 @@ impl Drop for LayerCursor {
     fn drop(&mut self) {
         self.take_passed();
         self.take_reads();
+        if let Over::Several(cursor) = &mut self.over {
+            Spare::take().with(cursor.take_runs()).give_back();
+        }
     }
 }
 
@@ -170,12 +217,18 @@ impl LayerCursor {
     ) -> LayerCursor {
         let over = match remix {
             Some(remix) => {
-                let runs = tables.iter().map(|table| TableCursor::walking(table.clone()).of_keys(keys_only));
-                Over::Several(RemixCursor::new(remix.clone(), runs.collect(), show))
+                let Spare { mut runs, mut keys } = Spare::take();
+                runs.reserve(tables.len());
+                for table in tables {
+                    let key = keys.pop().unwrap_or_default();
+                    runs.push(TableCursor::of_walk(table.clone(), false, keys_only, key));
+                }
+                Spare { runs: Vec::new(), keys }.give_back();
+                Over::Several(RemixCursor::new(remix.clone(), runs, show))
             }
             None => {
                 let table = tables.first().cloned();
-                Over::One(table.map(|table| TableCursor::walking_alone(table).of_keys(keys_only)))
+                Over::One(table.map(|table| TableCursor::of_walk(table, true, keys_only, Vec::new())))
             }
         };
         let walks = Walks { all: walked.clone(), own: 0 };
@@ -234,8 +287,8 @@ impl LayerCursor {
     #[inline]
     pub(super) fn are_beside(&self, key: &[u8], less: bool) -> bool {
         match &self.over {
-            Over::One(run) => run.as_ref().is_some_and(|run| run.are_beside(self.ordinal, key, less)),
-            Over::Several(cursor) => cursor.are_beside(key, less),
+            Over::One(run) => run.as_ref().is_some_and(|run| run.are_beside(key, less)),
+            Over::Several(cursor) => cursor.are_beside(key, self.key(), less),
         }
     }
 

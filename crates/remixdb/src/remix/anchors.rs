@@ -4,25 +4,13 @@
 //! previous segment. The first segment has none: keys below all anchors belong to it. So anchors ascend
 //! strictly, and the segment of a key is the number of anchors that are not greater than it.
 //!
-//! The common prefix of all anchors is stored once. The eight bytes after it, an anchor's *head*, are
-//! compared first, as numbers; the rest is compared only if heads are equal. Heads are stored in the nodes of
-//! an implicit B+-tree with 16 heads in a node (two cache lines), which is searched by bisection without
-//! branches. The tree is built whenever the anchors are loaded; it is not stored.
+//! The common prefix of all anchors is stored once. What is after it is searched as [`Separators`] of segments.
 
-use crate::key::{common_prefix, head_of};
+use crate::key::common_prefix;
 use crate::room;
+use crate::separators::Separators;
 use forrest_engine::{Error, Result};
 use forrest_machine::pages::Array;
-use forrest_machine::prefetch;
-
-/// Number of heads in a node.
-const FANOUT: usize = 16;
-/// This many levels index any number of segments that fits in 32 bits.
-const LEVELS_MAX: usize = 8;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(align(64))]
-struct Node([u64; FANOUT]);
 
 /// The anchors of a REMIX: of all its segments except the first.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,11 +20,14 @@ pub(super) struct Anchors {
     /// The end of each anchor's tail in `tails`. A tail is the part after the prefix.
     ends: Array<u32>,
     tails: Array<u8>,
-    /// All levels, the root first.
-    nodes: Array<Node>,
-    /// Where each level begins in `nodes`.
-    levels: [usize; LEVELS_MAX],
-    depth: usize,
+    tree: Separators,
+}
+
+/// The tail of an anchor, from the fields of [`Anchors`].
+#[inline]
+fn tail<'t>(ends: &[u32], tails: &'t [u8], at: usize) -> &'t [u8] {
+    let start = at.checked_sub(1).map_or(0, |before| ends[before] as usize);
+    &tails[start..ends[at] as usize]
 }
 
 /// Collects whole anchors in ascending order.
@@ -93,41 +84,8 @@ impl Anchors {
             tails.len(),
             "the last tail ends with the bytes"
         );
-        let mut anchors =
-            Anchors { prefix, ends, tails, nodes: Array::new(), levels: [0; LEVELS_MAX], depth: 0 };
-        anchors.index()?;
-        Ok(anchors)
-    }
-
-    /// Builds the tree of heads.
-    fn index(&mut self) -> Result<()> {
-        // The number of nodes of each level, the lowest first.
-        let mut counts = Vec::new();
-        let mut count = self.ends.len();
-        while count > 1 || counts.is_empty() && count > 0 {
-            count = count.div_ceil(FANOUT);
-            counts.push(count);
-        }
-        let all = counts.iter().sum();
-        self.nodes = room::filled(all, Node([u64::MAX; FANOUT]))?;
-        self.depth = counts.len();
-        let mut end = all;
-        for (above, &count) in counts.iter().enumerate() {
-            let (start, lower) = (end - count, end);
-            self.levels[self.depth - 1 - above] = start;
-            if above == 0 {
-                for at in 0..self.ends.len() {
-                    self.nodes[start + at / FANOUT].0[at % FANOUT] = head_of(self.tail(at));
-                }
-            } else {
-                // Heads above all other nodes are searched in the last, whose place keeps the greatest number.
-                for at in 0..counts[above - 1] - 1 {
-                    self.nodes[start + at / FANOUT].0[at % FANOUT] = self.nodes[lower + at].0[FANOUT - 1];
-                }
-            }
-            end = start;
-        }
-        Ok(())
+        let tree = Separators::new(ends.len() + 1, |segment| tail(&ends, &tails, segment - 1))?;
+        Ok(Anchors { prefix, ends, tails, tree })
     }
 
     /// The number of anchors.
@@ -150,13 +108,12 @@ impl Anchors {
 
     /// Bytes of memory.
     pub(super) fn bytes(&self) -> usize {
-        self.prefix.len() + self.ends.bytes() + self.tails.bytes() + self.nodes.bytes()
+        self.prefix.len() + self.ends.bytes() + self.tails.bytes() + self.tree.bytes()
     }
 
     /// The anchor of segment `at + 1` without the prefix.
     pub(super) fn tail(&self, at: usize) -> &[u8] {
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
-        &self.tails[start..self.ends[at] as usize]
+        tail(&self.ends, &self.tails, at)
     }
 
     /// Length of the prefix that every key of a segment has because its anchor and the next one share it.
@@ -177,21 +134,7 @@ impl Anchors {
             // A proper prefix of the prefix sorts before it, like every lesser key.
             return if key < &self.prefix[..] { 0 } else { self.ends.len() };
         };
-        let head = head_of(tail);
-        let first = self.first_not_below(head);
-        if first == self.ends.len() || self.head(first) != head {
-            return first;
-        }
-        let (mut low, mut high) = (first, self.ends.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.head(middle) == head && self.tail(middle) <= tail {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        self.tree.find(tail, |segment| self.tail(segment - 1))
     }
 
     /// Whether a key belongs to a segment or to an earlier one.
@@ -205,52 +148,27 @@ impl Anchors {
         }
     }
 
-    /// Whether all keys of a segment are less than a key, or greater if not `less`, as far as the heads show.
+    /// Whether all keys of a segment are less than a key, or greater if not `less`. `inside` is one of them.
     #[inline]
-    pub(super) fn are_beside(&self, segment: usize, key: &[u8], less: bool) -> bool {
-        let Some(tail) = key.strip_prefix(&self.prefix[..]) else { return false };
-        let head = head_of(tail);
-        match (less, segment.checked_sub(1)) {
-            (true, _) => segment < self.ends.len() && self.head(segment) < head,
-            (false, Some(own)) => head < self.head(own),
-            (false, None) => false,
+    pub(super) fn are_beside(&self, segment: usize, key: &[u8], inside: &[u8], less: bool) -> bool {
+        let beyond = segment + usize::from(less);
+        if beyond == 0 || beyond > self.ends.len() {
+            return false;
         }
+        let is_not_below = match key.strip_prefix(&self.prefix[..]) {
+            Some(tail) => {
+                // Without the prefix, it is in a node that skips nothing.
+                let inside = inside.get(self.prefix.len()..).unwrap_or_default();
+                self.tree.is_at_most(beyond, tail, inside, |segment| self.tail(segment - 1))
+            }
+            None => key > &self.prefix[..],
+        };
+        is_not_below == less
     }
 
     /// The first anchor that is not greater than the previous one, if any.
     pub(super) fn disorder(&self) -> Option<usize> {
         (1..self.ends.len()).find(|&at| self.tail(at - 1) >= self.tail(at))
-    }
-
-    #[inline]
-    fn head(&self, at: usize) -> u64 {
-        self.nodes[self.levels[self.depth - 1] + at / FANOUT].0[at % FANOUT]
-    }
-
-    /// The number of heads below `head`.
-    #[inline]
-    fn first_not_below(&self, head: u64) -> usize {
-        let mut at = 0;
-        for &level in &self.levels[..self.depth] {
-            let node = &self.nodes[level + at];
-            // Both lines at once: the steps of a bisection wait for one another.
-            prefetch::read(std::ptr::from_ref(&node.0[0]).cast());
-            prefetch::read(std::ptr::from_ref(&node.0[FANOUT / 2]).cast());
-            at = at * FANOUT + node.below(head);
-        }
-        at
-    }
-}
-
-impl Node {
-    /// The number of heads below `head`.
-    #[inline]
-    fn below(&self, head: u64) -> usize {
-        let mut at = 0;
-        for half in [8, 4, 2, 1] {
-            at += half * usize::from(self.0[at + half - 1] < head);
-        }
-        at + usize::from(self.0[at] < head)
     }
 }
 
@@ -275,10 +193,10 @@ mod tests {
             assert_eq!(anchors.find(key), expected, "{key:?} in {of:?}");
             for segment in 0..=of.len() {
                 assert_eq!(anchors.within(segment, key), expected <= segment, "{key:?} in {of:?}");
-                let (less, greater) =
-                    (anchors.are_beside(segment, key, true), anchors.are_beside(segment, key, false));
-                assert!(!less || expected > segment, "{key:?} in {of:?}");
-                assert!(!greater || expected < segment, "{key:?} in {of:?}");
+                let inside = segment.checked_sub(1).map_or(&b""[..], |at| of[at]);
+                let beside = |less| anchors.are_beside(segment, key, inside, less);
+                let is_beside = [beside(true), beside(false)];
+                assert_eq!(is_beside, [expected > segment, expected < segment], "{key:?} in {of:?}");
             }
         }
     }
@@ -318,25 +236,5 @@ mod tests {
             ],
             keys,
         );
-    }
-
-    #[test]
-    fn the_tree_of_heads_finds_what_a_count_finds() {
-        for count in [1, 15, 16, 17, 255, 256, 257, 4095, 4096, 4097, 5000] {
-            let mut collector = Collector::default();
-            for at in 1..=count {
-                collector.push(&(at as u32 * 2).to_be_bytes(), b"").unwrap();
-            }
-            let anchors = collector.finish().unwrap();
-            for key in 0..=count as u32 * 2 + 2 {
-                let expected = (key / 2).min(count as u32) as usize;
-                assert_eq!(anchors.find(&key.to_be_bytes()), expected, "{key} of {count}");
-                let are_beside =
-                    |segment, less| count == 1 || anchors.are_beside(segment, &key.to_be_bytes(), less);
-                assert!(expected < 2 || are_beside(expected - 2, true), "{key} of {count}");
-                assert!(expected == count || are_beside(expected + 1, false), "{key} of {count}");
-            }
-            assert_eq!(anchors.find(&[0xFF; 4]), count);
-        }
     }
 }

@@ -312,6 +312,12 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
         &mut self.runs[run]
     }
 
+    /// Takes the runs out of a cursor that is not used again.
+    pub(crate) fn take_runs(&mut self) -> Vec<R> {
+        self.at = None;
+        std::mem::take(&mut self.runs)
+    }
+
     /// Passes each run to `see`.
     pub(crate) fn each_run(&mut self, see: impl FnMut(&mut R)) {
         self.runs.iter_mut().for_each(see);
@@ -341,11 +347,11 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
         self.at.map_or(0, |at| at.segment)
     }
 
-    /// Whether all keys of that are less than a key, or greater if not `less`. It looks at anchors only, and may not
-    /// know.
+    /// Whether all keys of that are less than a key, or greater if not `less`. `inside` is the current key. It looks at
+    /// anchors only.
     #[inline]
-    pub(crate) fn are_beside(&self, key: &[u8], less: bool) -> bool {
-        self.at.is_some_and(|at| self.remix.anchors.are_beside(at.segment(), key, less))
+    pub(crate) fn are_beside(&self, key: &[u8], inside: &[u8], less: bool) -> bool {
+        self.at.is_some_and(|at| self.remix.anchors.are_beside(at.segment(), key, inside, less))
     }
 
     /// The current position, for `restore`.
@@ -559,6 +565,10 @@ impl Remix {
         let mut room = None;
         let view = self.view(segment, &mut room)?;
         let within = view.segment.equal(head_behind(key, view.skip()));
+        // The walk may meet all of them, and the search waits for one.
+        for (run, &ordinal) in runs.iter().zip(view.ordinals()) {
+            run.fetch_place(ordinal);
+        }
         let (slot, found) = view.search(within, |entry| {
             let run = &mut runs[entry.run];
             run.fetch(entry.ordinal);

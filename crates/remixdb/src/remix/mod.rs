@@ -117,6 +117,8 @@ pub(crate) trait Run {
     fn len(&self) -> u32;
     /// Prefetches what reading an entry will touch: a hint.
     fn fetch(&self, _ordinal: u32) {}
+    /// Prefetches what tells where entries are that are close to one: a hint, with which the next one waits less.
+    fn fetch_place(&self, _ordinal: u32) {}
     /// Compares the key of an entry with `key`.
     fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering>;
     /// Replaces the content of `into` by the key of an entry.

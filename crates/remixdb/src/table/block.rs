@@ -163,6 +163,12 @@ impl Ends {
         })
     }
 
+    /// The end of the i-th piece, from the beginning of the first.
+    #[inline(always)]
+    fn end_of(&self, block: &[u8], i: usize) -> Option<u64> {
+        if self.width == 0 { Some((i as u64 + 1) * self.each) } else { self.end(block, i) }
+    }
+
     /// The extent of the i-th piece, from the beginning of the first.
     #[inline(always)]
     fn extent(&self, block: &[u8], i: usize) -> Option<Range<u64>> {
@@ -316,6 +322,29 @@ impl<'b> Block<'b> {
     #[inline(always)]
     pub(super) fn key(&self, i: usize) -> Option<(&'b [u8], &'b [u8])> {
         Some((self.prefix(), self.suffix(i)?))
+    }
+
+    /// Bytes of the prefix.
+    #[inline]
+    pub(super) fn prefix_len(&self) -> usize {
+        self.layout.suffixes_at - self.layout.prefix_at
+    }
+
+    /// The suffixes, and the extents of the values in the logical bytes of the table, from the i-th on, as far as they
+    /// fit. Each end is looked up once.
+    #[inline(always)]
+    pub(super) fn pairs(self, i: u32) -> impl Iterator<Item = (&'b [u8], Range<u64>)> {
+        let Layout { count, first_value, suffixes_at, key_ends, value_ends, .. } = *self.layout;
+        let (i, suffixes) = (i as usize, &self.bytes[suffixes_at..]);
+        let start = |ends: Ends| ends.extent(self.bytes, i).map(|extent| extent.start);
+        let starts = start(key_ends).zip(start(value_ends).and_then(|start| first_value.checked_add(start)));
+        (i..if starts.is_some() { count } else { i }).scan(starts.unwrap_or_default(), move |starts, i| {
+            let end = key_ends.end_of(self.bytes, i)?;
+            let value_end = first_value.checked_add(value_ends.end_of(self.bytes, i)?)?;
+            let (start, value_start) = std::mem::replace(starts, (end, value_end));
+            let suffix = suffixes.get(start as usize..end as usize)?;
+            (value_start <= value_end).then_some((suffix, value_start..value_end))
+        })
     }
 
     #[inline]

@@ -115,14 +115,14 @@ pub(crate) struct TableCursor<T> {
 
 /// A walk prefetches this many bytes ahead. The processor does so by itself, but only some lines after the
 /// beginning of a walk; most scans are short.
-const AHEAD: usize = 256;
+const AHEAD: usize = 640;
 const LINE: usize = 64;
 
 /// Prefetches the next line of a walk, or all lines of that distance if the walk has just entered the page. It does not
 /// look where the page ends: a prefetch of any address is harmless, and the check would cost more.
 #[inline]
 fn fetch_ahead(page: &[u8], at: usize, len: usize, forward: bool, is_new: bool) {
-    let (here, end) = (page.as_ptr().wrapping_add(at), AHEAD + len.min(AHEAD));
+    let (here, end) = (page.as_ptr().wrapping_add(at), if is_new { 256 } else { AHEAD } + len.min(AHEAD));
     let mut step = if is_new { 0 } else { AHEAD };
     while step < end {
         prefetch::read(if forward { here.wrapping_add(step) } else { here.wrapping_sub(step) });
@@ -146,6 +146,12 @@ impl<T: Clone> Clone for TableCursor<T> {
 
 impl<T> TableCursor<T> {
     fn over(table: T) -> TableCursor<T> {
+        TableCursor::with(table, false, false, 0, Vec::new())
+    }
+
+    /// All at once: parts of it are not moved then.
+    #[inline(always)]
+    fn with(table: T, walks: bool, keys_only: bool, ahead: u32, key: Vec<u8>) -> TableCursor<T> {
         TableCursor {
             table,
             number: NO_BLOCK,
@@ -155,14 +161,14 @@ impl<T> TableCursor<T> {
             assembled: Vec::new(),
             value_page: None,
             value: Vec::new(),
-            key: Vec::new(),
+            key,
             prefixed: NO_BLOCK,
-            walks: false,
-            keys_only: false,
+            walks,
+            keys_only,
             last: 0,
             forward: true,
             keys_ahead: Ahead::new(0),
-            values_ahead: Ahead::new(0),
+            values_ahead: Ahead::new(ahead),
             reads: 0,
         }
     }
@@ -196,17 +202,20 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
 
     /// A cursor for reading entries in order, together with others that walk through other tables.
     pub(crate) fn walking(table: T) -> TableCursor<T> {
-        TableCursor { walks: true, ..TableCursor::over(table) }
+        TableCursor::of_walk(table, false, false, Vec::new())
     }
 
-    /// A cursor for reading entries in order, alone: so the first values will be wanted soon.
-    pub(crate) fn walking_alone(table: T) -> TableCursor<T> {
-        TableCursor { values_ahead: Ahead::new(FIRST_AHEAD), ..TableCursor::walking(table) }
+    /// The same for a part of a walk, which wants no values if `keys_only`. If it walks `alone`, the first values will
+    /// be wanted soon. The buffer is for keys; its content does not matter.
+    #[inline(always)]
+    pub(crate) fn of_walk(table: T, alone: bool, keys_only: bool, buffer: Vec<u8>) -> TableCursor<T> {
+        TableCursor::with(table, true, keys_only, if alone { FIRST_AHEAD } else { 0 }, buffer)
     }
 
-    /// The same, for a walk that wants no values if `keys_only`.
-    pub(crate) fn of_keys(self, keys_only: bool) -> TableCursor<T> {
-        TableCursor { keys_only, ..self }
+    /// Takes the buffer of keys out of a cursor that is not used again.
+    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
+        self.prefixed = NO_BLOCK;
+        std::mem::take(&mut self.key)
     }
 
     /// Number of pages that the cache did not have since the last call.
@@ -315,6 +324,12 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
             // A walking cursor is one of several that prefetch before the first of them is read.
             self.table.fetch(ordinal, self.walks, self.keys_only);
         }
+    }
+
+    /// Prefetches where the entry's block and value are looked up.
+    #[inline]
+    pub(crate) fn fetch_place(&self, ordinal: u32) {
+        self.table.fetch_place(ordinal, self.keys_only);
     }
 
     /// Compares the entry's key with `key`.
@@ -429,23 +444,30 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
             return NONE;
         }
         let TableCursor { table, layout, page, assembled, value_page, key, .. } = self;
-        let (Some(block), Some((value_number, values))) = (kept(layout, page, assembled), value_page) else {
-            return NONE;
+        let Some(block) = kept(layout, page, assembled) else { return NONE };
+        let (Some(all), Some((value_number, values))) =
+            (block.layout.of_one_size(*at % BLOCK_KEYS), value_page)
+        else {
+            return self.walk_others(at, end, see);
         };
-        let Some(all) = block.layout.of_one_size(*at % BLOCK_KEYS) else { return NONE };
         let (number, value_at) = page::place(all.value);
-        let room = if number == *value_number { (page::PAYLOAD - value_at) / all.value_bytes } else { 0 };
-        let count = room.min(all.left).min(end.saturating_sub(*at) as usize);
-        let values_end = value_at + count * all.value_bytes;
-        if all.value.saturating_add((values_end - value_at) as u64) >= table.plain_end {
+        // A value that ends where the plain ones do is looked up by itself.
+        let plain = table.plain_end.saturating_sub(1).saturating_sub(all.value);
+        let values_end = value_at + plain.min((page::PAYLOAD - value_at) as u64) as usize;
+        let (suffixes, to) = (block.bytes.get(all.suffix..), key.len().checked_sub(all.suffix_bytes));
+        let (Some(mut suffixes), Some(to)) = (suffixes, to) else { return NONE };
+        if number != *value_number {
             return NONE;
         }
-        let suffixes = block.bytes.get(all.suffix..all.suffix + count * all.suffix_bytes);
-        let to = key.len().checked_sub(all.suffix_bytes);
-        let (Some(suffixes), Some(to)) = (suffixes, to) else { return NONE };
-        let values = values[value_at..values_end].chunks_exact(all.value_bytes);
+        let (key, mut values) = (&mut key[..], &values[value_at..values_end]);
+        let last = end.min(at.saturating_add(all.left as u32));
         let mut next = *at;
-        for (suffix, value) in suffixes.chunks_exact(all.suffix_bytes).zip(values) {
+        // No division: the pairs are too few for it.
+        while next < last
+            && let Some((suffix, later)) = suffixes.split_at_checked(all.suffix_bytes)
+            && let Some((value, behind)) = values.split_at_checked(all.value_bytes)
+        {
+            (suffixes, values) = (later, behind);
             copy_short(&mut key[to..], suffix);
             fetch_beside(suffix, true);
             fetch_ahead(value, 0, value.len(), true, false);
@@ -459,11 +481,57 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
         NONE
     }
 
-    /// Whether all keys in the block of an entry are less than a key, or greater if not `less`. It looks at the index
-    /// only, and may not know.
+    /// The same where keys or values differ in size, or where only keys are wanted: then values are empty. REQUIRES:
+    /// the entry's block is kept, and its prefix is in the buffer.
+    #[inline(never)]
+    fn walk_others(
+        &mut self,
+        at: &mut u32,
+        end: u32,
+        mut see: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
+        const NONE: Result<ControlFlow<()>> = Ok(ControlFlow::Continue(()));
+        let TableCursor { table, layout, page, assembled, value_page, key, keys_only, .. } = self;
+        let Some(block) = kept(layout, page, assembled) else { return NONE };
+        let (number, values) = match value_page {
+            _ if *keys_only => (0, &[][..]),
+            Some((number, page)) => (*number, &page[..]),
+            None => return NONE,
+        };
+        // Where a value is in the page, if it is.
+        let within = |place: Range<u64>| {
+            let from = usize::try_from(place.start.checked_sub(number * page::PAYLOAD as u64)?).ok()?;
+            let to = from.checked_add(usize::try_from(place.end - place.start).ok()?)?;
+            (to <= values.len() && place.end < table.plain_end).then_some(from..to)
+        };
+        let mut next = *at;
+        for (suffix, value) in block.pairs(*at % BLOCK_KEYS) {
+            let within = if *keys_only { Some(0..0) } else { within(value) };
+            let (Some(within), true) = (within, next < end) else { break };
+            key.truncate(block.prefix_len());
+            key.extend_from_slice(suffix);
+            fetch_beside(suffix, true);
+            if !*keys_only {
+                fetch_ahead(values, within.start, within.len(), true, false);
+            }
+            (*at, next) = (next, next + 1);
+            if see(key, &values[within])?.is_break() {
+                self.last = *at;
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        if next > *at {
+            (*at, self.last, self.forward) = (next, next - 1, true);
+        }
+        NONE
+    }
+
+    /// Whether all keys in the block of the entry that [`TableCursor::key_at`] read last are less than a key, or
+    /// greater if not `less`. It looks at the index only, and may not know.
     #[inline]
-    pub(crate) fn are_beside(&self, ordinal: u32, key: &[u8], less: bool) -> bool {
-        self.table.index.get().is_some_and(|index| index.are_beside(ordinal / BLOCK_KEYS, key, less))
+    pub(crate) fn are_beside(&self, key: &[u8], less: bool) -> bool {
+        let block = self.last / BLOCK_KEYS;
+        self.table.index.get().is_some_and(|index| index.are_beside(block, key, &self.key, less))
     }
 
     /// The last key that [`TableCursor::key_at`] read.

@@ -1,12 +1,13 @@
 //! The index of a table in memory: the offsets of its key blocks, and the block that a key belongs to.
 //!
-//! A search compares the separators' heads, the eight bytes after their common prefix, and a whole separator
-//! only if heads are equal. Heads are searched as nodes of 16, whose loads are independent; the steps of a
-//! bisection would wait for one another. The stored form is described at the head of
-//! [`format`](super::format).
+//! The common prefix of the separators is compared once. What is after it is searched as [`Separators`] of blocks.
+//! The stored form is described at the head of [`format`](super::format).
 
 use super::format::{ALIGN, Footer, u32_at};
-use crate::key::{common_prefix, head_of};
+use crate::key::common_prefix;
+use crate::separators::Separators;
+use forrest_engine::Result;
+use forrest_machine::prefetch;
 
 /// An index under construction.
 #[derive(Default)]
@@ -45,47 +46,6 @@ impl Pending {
     }
 }
 
-/// Number of heads in a node. Two cache lines, which are fetched together.
-const NODE: usize = 16;
-
-/// Numbers in order, and above them levels with every 16th number of the level below, up to a level of one
-/// node.
-#[derive(Default)]
-struct Levels(Vec<Box<[u64]>>);
-
-impl Levels {
-    fn new(numbers: Box<[u64]>) -> Levels {
-        let mut levels = vec![numbers];
-        while levels[0].len() > NODE {
-            let above = levels[0].iter().step_by(NODE).copied().collect();
-            levels.insert(0, above);
-        }
-        Levels(levels)
-    }
-
-    /// The number of numbers that are less than `target`.
-    #[inline]
-    fn count_less(&self, target: u64) -> usize {
-        let mut less = 0;
-        for (depth, level) in self.0.iter().enumerate() {
-            // The last node that begins with a lesser number has the place, if there is such a node.
-            let node = match (depth, less) {
-                (0, _) => &level[..],
-                (_, 0) => return 0,
-                _ => &level[(less - 1) * NODE..level.len().min(less * NODE)],
-            };
-            let before = less.saturating_sub(1) * NODE;
-            less = before + node.iter().map(|&number| usize::from(number < target)).sum::<usize>();
-        }
-        less
-    }
-
-    /// The lowest level.
-    fn numbers(&self) -> &[u64] {
-        self.0.last().map_or(&[], |numbers| numbers)
-    }
-}
-
 /// The locations of a table's blocks.
 pub(super) struct Index {
     /// In units of `ALIGN` from the first block.
@@ -95,13 +55,15 @@ pub(super) struct Index {
     separators: Box<[u8]>,
     /// Length of the common prefix of the separators of all blocks except the first.
     common: usize,
-    /// The heads after that prefix, of all blocks except the first.
-    heads: Levels,
+    tree: Separators,
 }
 
 impl Index {
     /// Decodes the stored form, whose length is the one in the footer. `None` if it is damaged.
-    pub(super) fn decode(footer: &Footer, mut stored: Vec<u8>) -> Option<Index> {
+    ///
+    /// # Errors
+    /// `OutOfSpace`.
+    pub(super) fn decode(footer: &Footer, mut stored: Vec<u8>) -> Result<Option<Index>> {
         let blocks = footer.blocks as usize;
         let numbers =
             |from: usize| (0..blocks).map(|i| u32_at(&stored, from + 4 * i)).collect::<Box<[u32]>>();
@@ -114,21 +76,35 @@ impl Index {
             offsets.first().is_none_or(|&first| first == 0) && ends.first().is_none_or(|&end| end == 0);
         let filled = ends.last().map_or(0, |&end| end as usize) == separators.len();
         if !(ascending && inside && begins && filled) {
-            return None;
+            return Ok(None);
         }
-        let mut index = Index { offsets, ends, separators, common: 0, heads: Levels::default() };
+        let mut index = Index { offsets, ends, separators, common: 0, tree: Separators::default() };
         if blocks > 1 {
             index.common = common_prefix(index.separator(1), index.separator(blocks - 1));
             // A prefix that two separators share is shared by all between them, unless they are out of order.
-            let tails = (1..blocks).map(|block| index.separator(block).get(index.common..));
-            index.heads = Levels::new(tails.map(|tail| tail.map(head_of)).collect::<Option<_>>()?);
+            if (1..blocks).any(|block| index.separator(block).len() < index.common) {
+                return Ok(None);
+            }
+            index.tree = Separators::new(blocks, |block| index.tail(block))?;
         }
-        Some(index)
+        Ok(Some(index))
+    }
+
+    /// A separator without the common prefix. REQUIRES: it is not the first.
+    #[inline]
+    fn tail(&self, block: usize) -> &[u8] {
+        &self.separator(block)[self.common..]
     }
 
     /// Its memory in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.offsets.len() * 8 + self.heads.numbers().len() * 9 + self.separators.len()
+        self.offsets.len() * 8 + self.tree.bytes() + self.separators.len()
+    }
+
+    /// Prefetches the offset of a block.
+    #[inline]
+    pub(super) fn fetch_offset(&self, block: u32) {
+        prefetch::read(self.offsets.as_ptr().wrapping_add(block as usize).cast());
     }
 
     /// The offset of a block from the first.
@@ -142,45 +118,42 @@ impl Index {
         &self.separators[start as usize..self.ends[block] as usize]
     }
 
-    /// Whether all keys of a block are less than a key, or greater if not `less`, as far as the heads show.
+    /// Whether all keys of a block are less than a key, or greater if not `less`. `inside` is one of them.
     #[inline]
-    pub(super) fn are_beside(&self, block: u32, key: &[u8], less: bool) -> bool {
-        let heads = self.heads.numbers();
-        if heads.is_empty() {
+    pub(super) fn are_beside(&self, block: u32, key: &[u8], inside: &[u8], less: bool) -> bool {
+        let beyond = block as usize + usize::from(less);
+        if beyond == 0 || beyond >= self.ends.len() {
             return false;
         }
-        let (prefix, _) = self.separator(1).split_at(self.common);
-        let Some(rest) = key.strip_prefix(prefix) else { return false };
-        let head = head_of(rest);
-        let beside = if less { Some(block) } else { block.checked_sub(1) };
-        let beside = beside.and_then(|beside| heads.get(beside as usize));
-        beside.is_some_and(|&beside| if less { beside < head } else { head < beside })
+        let is_not_below = match key.strip_prefix(self.prefix()) {
+            Some(rest) => {
+                // Without the prefix, it is in a node that skips nothing.
+                let inside = inside.get(self.common..).unwrap_or_default();
+                self.tree.is_at_most(beyond, rest, inside, |block| self.tail(block))
+            }
+            None => key > self.prefix(),
+        };
+        is_not_below == less
+    }
+
+    /// The common prefix. REQUIRES: there are two blocks.
+    #[inline]
+    fn prefix(&self) -> &[u8] {
+        &self.separator(1)[..self.common]
     }
 
     /// The last block whose separator is not greater than the key. No other block can have the key. There
     /// must be a block.
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> u32 {
-        let heads = self.heads.numbers();
-        if heads.is_empty() {
+        if self.ends.len() < 2 {
             return 0;
         }
-        let (prefix, _) = self.separator(1).split_at(self.common);
-        let Some(rest) = key.strip_prefix(prefix) else {
-            return if key < prefix { 0 } else { heads.len() as u32 };
-        };
-        let target = head_of(rest);
-        let less = self.heads.count_less(target);
-        if heads.get(less) != Some(&target) {
-            return less as u32;
+        match key.strip_prefix(self.prefix()) {
+            Some(rest) => self.tree.find(rest, |block| self.tail(block)) as u32,
+            None if key < self.prefix() => 0,
+            None => self.ends.len() as u32 - 1,
         }
-        let equal = heads[less..].partition_point(|&head| head == target);
-        let (mut from, mut to) = (less, less + equal);
-        while from < to {
-            let mid = from.midpoint(to);
-            if self.separator(mid + 1) <= key { from = mid + 1 } else { to = mid }
-        }
-        from as u32
     }
 }
 
@@ -196,7 +169,7 @@ mod tests {
         }
         let blocks = separators.len() as u32;
         let keys = Span { offset: 0, bytes: u64::from(blocks) * 8 };
-        Index::decode(&Footer { blocks, keys, ..Footer::default() }, pending.encode())
+        Index::decode(&Footer { blocks, keys, ..Footer::default() }, pending.encode()).unwrap()
     }
 
     #[test]
@@ -224,35 +197,10 @@ mod tests {
                 let expected = separators.iter().rposition(|&separator| separator <= &key[..]).unwrap();
                 assert_eq!(index.find(&key), expected as u32, "{key:?} in {separators:?}");
                 for block in 0..separators.len() {
-                    let beside = |less| index.are_beside(block as u32, &key, less);
-                    assert!(!beside(true) || block < expected, "{block} and {key:?} in {separators:?}");
-                    assert!(!beside(false) || block > expected, "{block} and {key:?} in {separators:?}");
+                    let beside = |less| index.are_beside(block as u32, &key, separators[block], less);
+                    let is_beside = [beside(true), beside(false)];
+                    assert_eq!(is_beside, [block < expected, block > expected], "{key:?} in {separators:?}");
                 }
-            }
-        }
-    }
-
-    #[test]
-    fn blocks_beside_a_key_are_known_by_their_heads() {
-        let separators: [&[u8]; 4] = [b"", b"b", b"c", b"d"];
-        let index = index_of(&separators).unwrap();
-        let beside = |less| (0..4).map(|block| index.are_beside(block, b"cc", less)).collect::<Vec<_>>();
-        assert_eq!(beside(true), [true, true, false, false]);
-        assert_eq!(beside(false), [false, false, false, true]);
-    }
-
-    #[test]
-    fn levels_count_as_a_list_does() {
-        for len in [0, 1, 2, 15, 16, 17, 255, 256, 257, 4_096, 4_097, 5_000] {
-            // Each number twice.
-            let numbers: Box<[u64]> = (0..len).map(|i| i / 2 * 3 + 1).collect();
-            let levels = Levels::new(numbers.clone());
-            for target in (0..len * 3 / 2 + 3).chain([u64::MAX]) {
-                assert_eq!(
-                    levels.count_less(target),
-                    numbers.partition_point(|&number| number < target),
-                    "{len}"
-                );
             }
         }
     }
@@ -261,9 +209,9 @@ mod tests {
     fn what_was_not_written_is_refused() {
         let footer = Footer { blocks: 2, keys: Span { offset: 0, bytes: 16 }, ..Footer::default() };
         let stored = |numbers: [u32; 4]| [&numbers.map(u32::to_le_bytes).concat()[..], b"b"].concat();
-        assert!(Index::decode(&footer, stored([0, 1, 0, 1])).is_some());
+        assert!(Index::decode(&footer, stored([0, 1, 0, 1])).unwrap().is_some());
         for numbers in [[1, 1, 0, 1], [0, 2, 0, 1], [0, 0, 0, 1], [0, 1, 1, 1], [0, 1, 0, 0], [0, 1, 0, 2]] {
-            assert!(Index::decode(&footer, stored(numbers)).is_none(), "{numbers:?}");
+            assert!(Index::decode(&footer, stored(numbers)).unwrap().is_none(), "{numbers:?}");
         }
     }
 }

@@ -351,7 +351,7 @@ impl Table {
             stored.resize(at + piece, 0);
             self.read_past(self.footer.index.offset + at as u64, &mut stored[at..])?;
         }
-        let index = Index::decode(&self.footer, stored);
+        let index = Index::decode(&self.footer, stored)?;
         index.ok_or_else(|| self.damaged(self.footer.index.offset, "malformed index"))
     }
 
@@ -427,6 +427,18 @@ impl Table {
             if !self.fetch_bytes(value, each.clamp(1, VALUE_FETCHED)) {
                 self.will_read(page::place(value).0, 1);
             }
+        }
+    }
+
+    /// Prefetches where an entry's block is looked up, and the page of its value, if all values are of one size. It
+    /// waits for nothing, while [`fetch`](Table::fetch) waits for that.
+    #[inline]
+    pub(crate) fn fetch_place(&self, ordinal: u32, keys_only: bool) {
+        if let Some(index) = self.index.get() {
+            index.fetch_offset(ordinal / format::BLOCK_KEYS);
+        }
+        if let Some(each) = self.value_bytes_each.filter(|_| !keys_only) {
+            self.pages.fetch_slot(page::place(u64::from(ordinal) * each).0 as u32);
         }
     }
 

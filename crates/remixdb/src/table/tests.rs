@@ -183,18 +183,44 @@ fn walk(table: &Table, all: &[(&[u8], Option<&[u8]>)], stops: bool) -> usize {
     passed
 }
 
-/// Where keys and values have one size, only the first pair of a page is looked up, and one that is in two pages.
+/// Only the first pair of a page is looked up, and one that is in two pages; so also where sizes differ.
 #[test]
 fn a_walk_looks_up_few_pairs() {
-    for (key_len, value_len, most) in [(16, 100, 80), (16, 1, 20), (40, 8, 40), (4, 1000, 600)] {
+    let sizes =
+        |len: usize, differ: bool, random: &mut Random| if differ { random.index(2 * len) } else { len };
+    for (key_len, value_len, differ, most) in [
+        (16, 100, false, 80),
+        (16, 1, false, 20),
+        (40, 8, false, 40),
+        (4, 1000, false, 600),
+        (16, 100, true, 80),
+        (40, 8, true, 40),
+    ] {
         let mut random = Random(5);
-        let map: Map = (0..1_000).map(|_| (random.bytes(key_len), Some(random.bytes(value_len)))).collect();
+        let mut pair = || {
+            let (key, value) = (sizes(key_len, differ, &mut random), sizes(value_len, differ, &mut random));
+            (random.bytes(4 + key), Some(random.bytes(value)))
+        };
+        let map: Map = (0..1_000).map(|_| pair()).collect();
         let disk = Sealed::in_memory(None);
         build(&disk, &map, false);
         let all: Vec<_> = map.iter().map(|(key, value)| (&key[..], value.as_deref())).collect();
-        let passed = walk(&open(&disk, 1 << 22).unwrap(), &all, false);
-        println!("{key_len} + {value_len}: {passed}");
+        let table = open(&disk, 1 << 22).unwrap();
+        let passed = walk(&table, &all, false);
         assert!(map.len() - passed < most, "{key_len} + {value_len}: {passed} of {}", map.len());
+        // The first key of each block is looked up, and no value.
+        let mut cursor = TableCursor::of_walk(&table, false, true, Vec::new());
+        for first in (0..1_000).step_by(block_after(0) as usize) {
+            cursor.key_at(first).unwrap();
+            let (mut at, mut next) = (first, first);
+            let flow = cursor.walk_kept(&mut at, u32::MAX, |key, value| {
+                assert_eq!((key, value), (all[next as usize].0, &b""[..]));
+                next += 1;
+                Ok(ControlFlow::Continue(()))
+            });
+            assert!(matches!(flow, Ok(ControlFlow::Continue(()))), "{flow:?}");
+            assert_eq!(at, block_after(first).min(1_000), "from {first}");
+        }
     }
 }
 
@@ -389,7 +415,7 @@ fn a_walk_announces_what_it_reads() {
         for calls in [&disk.memory().announced, &disk.memory().read] {
             calls.lock().unwrap().clear();
         }
-        let mut cursor = TableCursor::walking_alone(&table);
+        let mut cursor = TableCursor::of_walk(&table, true, false, Vec::new());
         let step = |at: u32| if forward { at } else { table.entries() - 1 - at };
         (0..table.entries()).map(step).for_each(|ordinal| {
             cursor.key_at(ordinal).unwrap();

@@ -143,7 +143,7 @@ fn what_will_be_read_is_announced() {
     for calls in [&disk.memory().announced, &disk.memory().read] {
         calls.lock().unwrap().clear();
     }
-    let mut cursor = TableCursor::walking_alone(&table);
+    let mut cursor = TableCursor::of_walk(&table, true, false, Vec::new());
     for ordinal in 0..table.entries() {
         cursor.key_at(ordinal).unwrap();
         cursor.value_with(ordinal, <[u8]>::len).unwrap();
