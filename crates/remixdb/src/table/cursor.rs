@@ -18,6 +18,8 @@ use std::ops::{ControlFlow, Deref, Range};
 use std::sync::Arc;
 
 const NO_BLOCK: u32 = u32::MAX;
+/// What a walk returns that `see` did not break.
+const NONE: Result<ControlFlow<()>> = Ok(ControlFlow::Continue(()));
 /// Pages of values that a walk through one table announces after the first.
 const FIRST_AHEAD: u32 = 2;
 
@@ -438,7 +440,6 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
         end: u32,
         mut see: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
-        const NONE: Result<ControlFlow<()>> = Ok(ControlFlow::Continue(()));
         let number = block_of(*at);
         if number != self.prefixed || number != self.number {
             return NONE;
@@ -490,7 +491,6 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
         end: u32,
         mut see: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
-        const NONE: Result<ControlFlow<()>> = Ok(ControlFlow::Continue(()));
         let TableCursor { table, layout, page, assembled, value_page, key, keys_only, .. } = self;
         let Some(block) = kept(layout, page, assembled) else { return NONE };
         let (number, values) = match value_page {
