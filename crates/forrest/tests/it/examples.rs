@@ -4,6 +4,7 @@
 
 use forrest::{Db, View};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 #[expect(dead_code, reason = "its command line is not used here")]
 #[path = "../../examples/asynchronous.rs"]
@@ -42,7 +43,10 @@ fn asynchronous_tasks_write() {
 fn homes(directory: &Path) -> Vec<Db> {
     let mut urls = vec!["memory:".to_owned(), directory.join("store").display().to_string()];
     if cfg!(feature = "llds-user") {
-        urls.push(format!("llds-user:search-{}", std::process::id()));
+        // The stores of a process are shared: each test has one of its own.
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        urls.push(format!("llds-user:search-{}-{number}", std::process::id()));
     }
     urls.iter().map(|url| Db::open(url).expect("the home is there")).collect()
 }
