@@ -186,8 +186,10 @@ fn walk(table: &Table, all: &[(&[u8], Option<&[u8]>)], stops: bool) -> usize {
 /// Only the first pair of a page is looked up, and one that is in two pages; so also where sizes differ.
 #[test]
 fn a_walk_looks_up_few_pairs() {
-    let sizes =
-        |len: usize, differ: bool, random: &mut Random| if differ { random.index(2 * len) } else { len };
+    let size = |len: usize, differ: bool, random: &mut Random| match differ {
+        true => 4 + random.index(2 * len),
+        false => len,
+    };
     for (key_len, value_len, differ, most) in [
         (16, 100, false, 80),
         (16, 1, false, 20),
@@ -198,8 +200,8 @@ fn a_walk_looks_up_few_pairs() {
     ] {
         let mut random = Random(5);
         let mut pair = || {
-            let (key, value) = (sizes(key_len, differ, &mut random), sizes(value_len, differ, &mut random));
-            (random.bytes(4 + key), Some(random.bytes(value)))
+            let (key, value) = (size(key_len, differ, &mut random), size(value_len, differ, &mut random));
+            (random.bytes(key), Some(random.bytes(value)))
         };
         let map: Map = (0..1_000).map(|_| pair()).collect();
         let disk = Sealed::in_memory(None);
