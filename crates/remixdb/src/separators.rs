@@ -91,9 +91,46 @@ impl Separators {
         self.nodes.bytes()
     }
 
-    /// The piece that a key belongs to. `separator` is that of `new`.
+    /// The piece that a key belongs to. All separators begin with `prefix`, and `separator`, which is that of `new`,
+    /// returns what follows.
     #[inline]
-    pub(crate) fn find<'s>(&self, key: &[u8], separator: impl Fn(usize) -> &'s [u8]) -> usize {
+    pub(crate) fn find<'s>(&self, key: &[u8], prefix: &[u8], separator: impl Fn(usize) -> &'s [u8]) -> usize {
+        match key.strip_prefix(prefix) {
+            Some(rest) => self.find_rest(rest, separator),
+            // A proper prefix of the prefix sorts before it, like every lesser key.
+            None if key < prefix => 0,
+            None => self.pieces.saturating_sub(1),
+        }
+    }
+
+    /// Whether all keys of a piece are less than a key, or greater if not `less`. `inside` is one of them. The other
+    /// arguments are those of [`find`](Separators::find).
+    #[inline]
+    pub(crate) fn are_beside<'s>(
+        &self,
+        piece: usize,
+        key: &[u8],
+        (inside, less): (&[u8], bool),
+        prefix: &[u8],
+        separator: impl Fn(usize) -> &'s [u8],
+    ) -> bool {
+        let beyond = piece + usize::from(less);
+        if beyond == 0 || beyond >= self.pieces {
+            return false;
+        }
+        let is_not_below = match key.strip_prefix(prefix) {
+            // If it does not begin with the prefix, it is in a node that skips nothing.
+            Some(rest) => {
+                self.is_at_most(beyond, rest, inside.get(prefix.len()..).unwrap_or_default(), separator)
+            }
+            None => key > prefix,
+        };
+        is_not_below == less
+    }
+
+    /// The same as [`find`](Separators::find) for what follows the prefix in a key.
+    #[inline]
+    fn find_rest<'s>(&self, key: &[u8], separator: impl Fn(usize) -> &'s [u8]) -> usize {
         let mut at = 0;
         for (level, &start) in self.levels[..self.depth].iter().enumerate() {
             let node = &self.nodes[start + at];
@@ -111,10 +148,10 @@ impl Separators {
     }
 
     /// Whether the separator of a piece is not greater than a key. `inside` is a key of the piece, or of the one before
-    /// it. `separator` is that of `new`. Most calls compare heads only: those of the node that a search for `inside`
-    /// has come to.
+    /// it, both without the prefix. Most calls compare heads only: those of the node that a search for `inside` came
+    /// to.
     #[inline]
-    pub(crate) fn is_at_most<'s>(
+    fn is_at_most<'s>(
         &self,
         piece: usize,
         key: &[u8],
@@ -181,7 +218,7 @@ mod tests {
         let tree = Separators::new(separators.len(), at).expect("there is memory");
         for key in keys {
             let expected = separators.partition_point(|separator| *separator <= key) - 1;
-            assert_eq!(tree.find(&key, at), expected, "{key:?} in {separators:?}");
+            assert_eq!(tree.find(&key, b"", at), expected, "{key:?} in {separators:?}");
             for piece in (expected.max(3) - 2..separators.len()).take(4) {
                 // The least key inside, and one that the next separator is not greater than.
                 for inside in [&separators[piece], &separators[piece - 1]] {
@@ -251,7 +288,7 @@ mod tests {
         let tree = Separators::new(separators.len(), at).expect("there is memory");
         compared.set(0);
         for number in 0..10_000 {
-            assert_eq!(tree.find(&path(number), at), number as usize / 2 + 1);
+            assert_eq!(tree.find(&path(number), b"", at), number as usize / 2 + 1);
         }
         // A bisection would compare a dozen for each.
         assert!(compared.get() < 100_000, "{}", compared.get());

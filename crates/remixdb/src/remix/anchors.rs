@@ -127,14 +127,7 @@ impl Anchors {
     /// The segment that a key belongs to.
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> usize {
-        if self.ends.is_empty() {
-            return 0;
-        }
-        let Some(tail) = key.strip_prefix(&self.prefix[..]) else {
-            // A proper prefix of the prefix sorts before it, like every lesser key.
-            return if key < &self.prefix[..] { 0 } else { self.ends.len() };
-        };
-        self.tree.find(tail, |segment| self.tail(segment - 1))
+        self.tree.find(key, &self.prefix, |segment| self.tail(segment - 1))
     }
 
     /// Whether a key belongs to a segment or to an earlier one.
@@ -151,19 +144,7 @@ impl Anchors {
     /// Whether all keys of a segment are less than a key, or greater if not `less`. `inside` is one of them.
     #[inline]
     pub(super) fn are_beside(&self, segment: usize, key: &[u8], inside: &[u8], less: bool) -> bool {
-        let beyond = segment + usize::from(less);
-        if beyond == 0 || beyond > self.ends.len() {
-            return false;
-        }
-        let is_not_below = match key.strip_prefix(&self.prefix[..]) {
-            Some(tail) => {
-                // Without the prefix, it is in a node that skips nothing.
-                let inside = inside.get(self.prefix.len()..).unwrap_or_default();
-                self.tree.is_at_most(beyond, tail, inside, |segment| self.tail(segment - 1))
-            }
-            None => key > &self.prefix[..],
-        };
-        is_not_below == less
+        self.tree.are_beside(segment, key, (inside, less), &self.prefix, |segment| self.tail(segment - 1))
     }
 
     /// The first anchor that is not greater than the previous one, if any.

@@ -990,7 +990,7 @@ impl<T: Deref<Target = Table>> TableCursor<T> {
             // A search reads all of it; while its page is being pinned, none of it is prefetched yet.
             let is_kept = self.table.fetch_block(number);
             match self.walks && !self.keys_only {
-                true if is_kept => self.table.fetch_value_slot(number),
+                true if is_kept => self.table.fetch_value_slot(first),
                 true => self.table.announce_block_values(number),
                 false => {}
             }

@@ -121,39 +121,21 @@ impl Index {
     /// Whether all keys of a block are less than a key, or greater if not `less`. `inside` is one of them.
     #[inline]
     pub(super) fn are_beside(&self, block: u32, key: &[u8], inside: &[u8], less: bool) -> bool {
-        let beyond = block as usize + usize::from(less);
-        if beyond == 0 || beyond >= self.ends.len() {
-            return false;
-        }
-        let is_not_below = match key.strip_prefix(self.prefix()) {
-            Some(rest) => {
-                // Without the prefix, it is in a node that skips nothing.
-                let inside = inside.get(self.common..).unwrap_or_default();
-                self.tree.is_at_most(beyond, rest, inside, |block| self.tail(block))
-            }
-            None => key > self.prefix(),
-        };
-        is_not_below == less
+        let tail = |block| self.tail(block);
+        self.tree.are_beside(block as usize, key, (inside, less), self.prefix(), tail)
     }
 
-    /// The common prefix. REQUIRES: there are two blocks.
+    /// The common prefix; empty if there is one block.
     #[inline]
     fn prefix(&self) -> &[u8] {
-        &self.separator(1)[..self.common]
+        if self.common == 0 { &[] } else { &self.separator(1)[..self.common] }
     }
 
     /// The last block whose separator is not greater than the key. No other block can have the key. There
     /// must be a block.
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> u32 {
-        if self.ends.len() < 2 {
-            return 0;
-        }
-        match key.strip_prefix(self.prefix()) {
-            Some(rest) => self.tree.find(rest, |block| self.tail(block)) as u32,
-            None if key < self.prefix() => 0,
-            None => self.ends.len() as u32 - 1,
-        }
+        self.tree.find(key, self.prefix(), |block| self.tail(block)) as u32
     }
 }
 

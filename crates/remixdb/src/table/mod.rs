@@ -437,17 +437,16 @@ impl Table {
         if let Some(index) = self.index.get() {
             index.fetch_offset(ordinal / format::BLOCK_KEYS);
         }
-        if let Some(each) = self.value_bytes_each.filter(|_| !keys_only) {
-            self.pages.fetch_slot(page::place(u64::from(ordinal) * each).0 as u32);
+        if !keys_only {
+            self.fetch_value_slot(ordinal);
         }
     }
 
-    /// Prefetches where the page is looked up that has the values of a block, if all are of one size.
+    /// Prefetches where the page is looked up that has a value, if all are of one size.
     #[inline]
-    fn fetch_value_slot(&self, number: u32) {
+    fn fetch_value_slot(&self, ordinal: u32) {
         if let Some(each) = self.value_bytes_each {
-            let first = u64::from(number) * u64::from(format::BLOCK_KEYS) * each;
-            self.pages.fetch_slot(page::place(first).0 as u32);
+            self.pages.fetch_slot(page::place(u64::from(ordinal) * each).0 as u32);
         }
     }
 
