@@ -115,7 +115,7 @@ impl Db {
     pub fn blobs(&self, name: &str) -> Result<Blobs> {
         let space = self.keyspace(name)?;
         check_stays(&space)?;
-        is_laid_out(&space, name)?;
+        is_laid_out_now(self, &space)?;
         Ok(Blobs { db: self.clone(), space, piece_bytes: DEFAULT_PIECE_BYTES, is_ready: Arc::default() })
     }
 }
@@ -131,7 +131,14 @@ fn check_stays(space: &Keyspace) -> Result<()> {
     )))
 }
 
-/// Whether a keyspace has blobs; false if it is empty.
+/// Whether a keyspace has blobs now; false if it is empty. Without a layout, it is looked at in a
+/// snapshot: another thread may add the layout between the look for it and the look for other pairs.
+fn is_laid_out_now(db: &Db, space: &Keyspace) -> Result<bool> {
+    let is_usual = space.get(BLOBS_KEY)?.is_some_and(|layout| layout == LAYOUT);
+    Ok(is_usual || is_laid_out(&db.snapshot()?.keyspace(space.name())?, space.name())?)
+}
+
+/// Whether a keyspace has blobs; false if it is empty. The view must be one instant.
 fn is_laid_out(view: &View, name: &str) -> Result<bool> {
     let other = match view.get(BLOBS_KEY)? {
         Some(layout) if layout == LAYOUT => return Ok(true),
@@ -296,7 +303,7 @@ impl Blobs {
     /// Lays out an empty keyspace, and removes what earlier openings have left, once for a handle.
     fn begin_to_write(&self) -> Result<()> {
         check_stays(&self.space)?;
-        if !is_laid_out(&self.space, self.name())? {
+        if !is_laid_out_now(&self.db, &self.space)? {
             let _no_ttl_meanwhile = choose_blobs_or_ttl()?;
             check_stays(&self.space)?;
             // Another thread may do the same.

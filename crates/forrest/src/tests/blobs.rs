@@ -288,6 +288,24 @@ fn writers_of_one_key_leave_one_blob() {
     }
 }
 
+/// The keyspace gets its layout from one of them. None takes it for a keyspace of other pairs meanwhile.
+#[test]
+fn the_first_writers_of_a_keyspace_begin_at_once() {
+    for _ in 0..sized(200, 2_000) {
+        let db = Db::open("memory:").unwrap();
+        let blobs = blobs(&db);
+        let start = Barrier::new(3);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    start.wait();
+                    drop(blobs.writer("key").unwrap());
+                });
+            }
+        });
+    }
+}
+
 #[test]
 fn a_reader_keeps_the_blob_that_it_began_with() {
     let directory = tempfile::tempdir().unwrap();
