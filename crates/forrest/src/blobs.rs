@@ -115,7 +115,7 @@ impl Db {
     pub fn blobs(&self, name: &str) -> Result<Blobs> {
         let space = self.keyspace(name)?;
         check_stays(&space)?;
-        is_laid_out_now(self, &space)?;
+        is_laid_out(&space, name)?;
         Ok(Blobs { db: self.clone(), space, piece_bytes: DEFAULT_PIECE_BYTES, is_ready: Arc::default() })
     }
 }
@@ -131,19 +131,19 @@ fn check_stays(space: &Keyspace) -> Result<()> {
     )))
 }
 
-/// Whether a keyspace has blobs now; false if it is empty. Without a layout, it is looked at in a
-/// snapshot: another thread may add the layout between the look for it and the look for other pairs.
-fn is_laid_out_now(db: &Db, space: &Keyspace) -> Result<bool> {
-    let is_usual = space.get(BLOBS_KEY)?.is_some_and(|layout| layout == LAYOUT);
-    Ok(is_usual || is_laid_out(&db.snapshot()?.keyspace(space.name())?, space.name())?)
-}
-
-/// Whether a keyspace has blobs; false if it is empty. The view must be one instant.
+/// Whether a keyspace has blobs; false if it is empty.
 fn is_laid_out(view: &View, name: &str) -> Result<bool> {
-    let other = match view.get(BLOBS_KEY)? {
+    let mut layout = view.get(BLOBS_KEY)?;
+    if layout.is_none() {
+        if view.range(..).next().transpose()?.is_none() {
+            return Ok(false);
+        }
+        // Another thread may have laid out the keyspace meanwhile, and written the pair.
+        layout = view.get(BLOBS_KEY)?;
+    }
+    let other = match layout {
         Some(layout) if layout == LAYOUT => return Ok(true),
         Some(layout) if layout.starts_with(BLOBS_LAYOUTS) => String::from_utf8_lossy(&layout).into_owned(),
-        None if view.range(..).next().transpose()?.is_none() => return Ok(false),
         _ => {
             let message =
                 format!("keyspace \"{name}\" has pairs that are no blobs; choose another keyspace for blobs");
@@ -303,7 +303,7 @@ impl Blobs {
     /// Lays out an empty keyspace, and removes what earlier openings have left, once for a handle.
     fn begin_to_write(&self) -> Result<()> {
         check_stays(&self.space)?;
-        if !is_laid_out_now(&self.db, &self.space)? {
+        if !is_laid_out(&self.space, self.name())? {
             let _no_ttl_meanwhile = choose_blobs_or_ttl()?;
             check_stays(&self.space)?;
             // Another thread may do the same.
