@@ -450,7 +450,7 @@ impl Made {
     fn reach(&self, end: u64) {
         let Some(Ahead { end: reached, length }) = &self.ahead else { return };
         // ORDERING: only one thread at a time writes to a log or drops it.
-        reached.fetch_max(end, Relaxed);
+        reached.store(end.max(reached.load(Relaxed)), Relaxed);
         if end <= length.load(Relaxed) {
             return;
         }

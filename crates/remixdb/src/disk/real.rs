@@ -335,7 +335,7 @@ fn reserve(_: &File, _: u64) -> io::Result<()> {
 fn submit(file: &File, write: &Write) -> io::Result<usize> {
     let left = &write.bytes[write.done..];
     if !left.is_empty() {
-        let count = file.write_at(left, write.offset + write.done as u64)?;
+        let count = rustix::io::pwrite(file, left, write.offset + write.done as u64)?;
         if count < left.len() {
             return Ok(count);
         }

@@ -55,7 +55,7 @@ pub(crate) struct Group<V: Device> {
     most: usize,
     queue: Mutex<Queue<V::File>>,
     /// The turn to write, with the file that takes the writes.
-    writing: Mutex<Arc<Open<V::File>>>,
+    writing: Mutex<Writing<V::File>>,
     /// Whether a thread has the turn to sync, and the signal that the turn has ended.
     syncing: Mutex<bool>,
     ended: Condvar,
@@ -72,8 +72,6 @@ pub(crate) struct Group<V: Device> {
 /// Changes that are not written yet: the beginning of a record.
 struct Queue<F> {
     bytes: Vec<u8>,
-    /// A buffer for new changes while `bytes` is being written.
-    spare: Vec<u8>,
     /// The offset of the record in its file.
     offset: u64,
     /// The sequence number of the last change.
@@ -81,6 +79,13 @@ struct Queue<F> {
     /// The synced offset that the log has stated last.
     stated: u64,
     file: Arc<Open<F>>,
+}
+
+/// What the thread has that writes.
+struct Writing<F> {
+    open: Arc<Open<F>>,
+    /// The buffer for new changes while those of before are being written.
+    spare: Vec<u8>,
 }
 
 /// A file.
@@ -142,19 +147,12 @@ impl<V: Device> Group<V> {
 
     fn with(device: V, open: Arc<Open<V::File>>, last: u64, most: usize) -> Group<V> {
         let bytes = open.written.load(Ordering::Relaxed);
-        let queue = Queue {
-            bytes: Vec::new(),
-            spare: Vec::new(),
-            offset: bytes,
-            last,
-            stated: 0,
-            file: open.clone(),
-        };
+        let queue = Queue { bytes: Vec::new(), offset: bytes, last, stated: 0, file: open.clone() };
         Group {
             device,
             most,
             queue: Mutex::new(queue),
-            writing: Mutex::new(open.clone()),
+            writing: Mutex::new(Writing { open: open.clone(), spare: Vec::new() }),
             syncing: Mutex::new(false),
             ended: Condvar::new(),
             files: Mutex::new(vec![open]),
@@ -172,7 +170,7 @@ impl<V: Device> Group<V> {
         let mut files = lock(&self.files);
         files.push(open.clone());
         lock(&self.queue).file = open.clone();
-        *lock(&self.writing) = open;
+        lock(&self.writing).open = open;
     }
 
     /// The resumed file ends after `bytes` bytes, with change `last`.
@@ -282,7 +280,7 @@ impl<V: Device> Group<V> {
         queue.bytes.clear();
         (queue.offset, queue.stated) = (bytes, 0);
         queue.file = open.clone();
-        *writing = open;
+        writing.open = open;
         self.written.store(queue.last, Ordering::Release);
         self.synced.store(queue.last, Ordering::Release);
         self.is_stopped.store(false, Ordering::Release);
@@ -291,7 +289,7 @@ impl<V: Device> Group<V> {
     /// Writes a record without changes that states what is synced, if that is more than `known` bytes, no record has
     /// stated it, and no change waits, with which it would be stated. The caller ensures that no other thread queues.
     pub(crate) fn state_synced(&self, known: u64) -> Result<(), V::Error> {
-        let open = lock(&self.writing);
+        let mut writing = lock(&self.writing);
         self.check()?;
         {
             let mut queue = lock(&self.queue);
@@ -303,7 +301,7 @@ impl<V: Device> Group<V> {
             self.device.begin(bytes, *offset, Some(synced));
             *stated = synced;
         }
-        self.write_queue(&open).map_err(|error| self.stop(error))
+        self.write_queue(&mut writing).map_err(|error| self.stop(error))
     }
 
     /// Whether [`state_synced`](Group::state_synced) would write a record.
@@ -339,23 +337,22 @@ impl<V: Device> Group<V> {
         if self.written.load(Ordering::Acquire) >= last {
             return Ok(());
         }
-        let open = lock(&self.writing);
+        let mut writing = lock(&self.writing);
         if self.written.load(Ordering::Acquire) >= last {
             return Ok(());
         }
         self.check()?;
-        self.write_queue(&open).map_err(|error| self.stop(error))
+        self.write_queue(&mut writing).map_err(|error| self.stop(error))
     }
 
     /// Writes the queue as one record. The caller has the turn.
-    fn write_queue(&self, open: &Open<V::File>) -> Result<(), V::Error> {
+    fn write_queue(&self, writing: &mut Writing<V::File>) -> Result<(), V::Error> {
         let (mut bytes, offset, mut last) = {
             let mut queue = lock(&self.queue);
             if queue.bytes.is_empty() {
                 return Ok(());
             }
-            let spare = std::mem::take(&mut queue.spare);
-            let bytes = std::mem::replace(&mut queue.bytes, spare);
+            let bytes = std::mem::replace(&mut queue.bytes, std::mem::take(&mut writing.spare));
             let offset = queue.offset;
             queue.offset += bytes.len() as u64;
             (bytes, offset, queue.last)
@@ -366,15 +363,15 @@ impl<V: Device> Group<V> {
         if weakened!("counts_early") {
             self.written.store(last, Ordering::Release);
         }
-        self.device.write(&open.file, &mut bytes, offset)?;
-        open.written.store(offset + bytes.len() as u64, Ordering::Relaxed);
+        self.device.write(&writing.open.file, &mut bytes, offset)?;
+        writing.open.written.store(offset + bytes.len() as u64, Ordering::Relaxed);
         // ORDERING: Release: a thread that sees the number sees the length of the file, and the file among
         // `files`.
         let order = weakened!("written", Release);
         self.written.store(last, order);
         bytes.clear();
         if bytes.capacity() <= 4 * self.most {
-            lock(&self.queue).spare = bytes;
+            writing.spare = bytes;
         }
         Ok(())
     }
@@ -508,10 +505,11 @@ impl<V: Device> Group<V> {
         let mut writing = lock(&self.writing);
         self.check()?;
         let rotated = (|| {
-            self.write_queue(&writing)?;
+            self.write_queue(&mut writing)?;
+            let Writing { open, .. } = &*writing;
             let (written, synced) =
-                (writing.written.load(Ordering::Relaxed), writing.synced.load(Ordering::Relaxed));
-            let (file, bytes, durable) = make(&writing.file, Ended { written, synced, last: self.last() })?;
+                (open.written.load(Ordering::Relaxed), open.synced.load(Ordering::Relaxed));
+            let (file, bytes, durable) = make(&open.file, Ended { written, synced, last: self.last() })?;
             Ok(Open::new(file, bytes, durable))
         })();
         let open = rotated.map_err(|error| self.stop(error))?;
@@ -521,7 +519,7 @@ impl<V: Device> Group<V> {
             queue.file = open.clone();
         }
         lock(&self.files).push(open.clone());
-        *writing = open;
+        writing.open = open;
         Ok(())
     }
 }
