@@ -16,6 +16,7 @@
 
 use crate::error::{Error, MAX_CAPACITY_BYTES};
 use crate::options::Options;
+use crate::spare::{Left, Spare};
 use forrest_base::lock;
 use forrest_machine::pages::{PageKind, Region, fitting};
 use std::ptr::NonNull;
@@ -167,7 +168,10 @@ struct Chunks {
 /// The allocator. All methods may be called from any thread.
 pub(crate) struct Arena {
     base: NonNull<u8>,
-    region: Region,
+    /// There until the arena is dropped.
+    region: Option<Region>,
+    /// Where it is left then. An arena that has this gives empty chunks back only when it is trimmed.
+    spare: Option<Spare>,
     /// Number of chunks, with those beyond the capacity.
     chunks_max: u32,
     /// Those that only removals may take, once no other serves.
@@ -251,21 +255,27 @@ impl Arena {
         let want = want.clamp(CHUNK_BYTES, MAX_CAPACITY_BYTES);
         // A requested capacity is had whole or not at all.
         let least = if options.capacity_bytes.is_some() { want } else { want.min(RESERVED_MIN) };
-        let (region, bytes, beyond) = fitting(want, least, |bytes| {
+        let (Left { region, chunks }, bytes, beyond) = fitting(want, least, |bytes| {
             let bytes = bytes.next_multiple_of(CHUNK_BYTES);
             let beyond = (bytes / CHUNK_BYTES / BEYOND_SHARE).clamp(1, BEYOND_CHUNKS_MAX) * CHUNK_BYTES;
             let beyond = beyond.min(MAX_CAPACITY_BYTES - bytes);
-            let region = Region::reserve(bytes + beyond, options.pages, options.numa);
-            region.map_or(Err(Error::OutOfMemory(bytes)), |region| Ok((region, bytes, beyond)))
+            let left = options.spare.as_ref().and_then(|spare| spare.take(bytes + beyond, options.pages));
+            let reserve = || {
+                let region = Region::reserve(bytes + beyond, options.pages, options.numa);
+                region.map(|region| Left { region, chunks: 0 })
+            };
+            let left = left.map_or_else(reserve, Ok);
+            left.map_or(Err(Error::OutOfMemory(bytes)), |left| Ok((left, bytes, beyond)))
         })?;
         let chunks_max = ((bytes + beyond) / CHUNK_BYTES) as u32;
         let layout = Self::spans_layout(chunks_max);
         // SAFETY: the layout is not empty. Zero bytes are a valid `Span`.
         let spans = unsafe { std::alloc::alloc_zeroed(layout) };
         let spans = NonNull::new(spans.cast()).ok_or(Error::OutOfMemory(layout.size()))?;
-        Ok(Arena {
+        let arena = Arena {
             base: region.base(),
-            region,
+            region: Some(region),
+            spare: options.spare.clone(),
             chunks_max,
             chunks_beyond: (beyond / CHUNK_BYTES) as u32,
             chunks: Mutex::default(),
@@ -275,7 +285,20 @@ impl Arena {
             // The first span of all is never used.
             spare_spans: AtomicU32::new(chunks_max * SPANS_PER_CHUNK - 1),
             largest_class: AtomicU8::new(0),
-        })
+        };
+        arena.adopt(chunks);
+        Ok(arena)
+    }
+
+    /// Takes chunks that are in the region already, but for those of them that were given back.
+    fn adopt(&self, count: u32) {
+        let mut chunks = lock(&self.chunks);
+        // Fewer if the system has no more memory.
+        let _all = (0..count).all(|_| self.commit(&mut chunks, count).is_some());
+    }
+
+    fn region(&self) -> &Region {
+        self.region.as_ref().expect("it is there until the arena is dropped")
     }
 
     fn spans_layout(chunks: u32) -> std::alloc::Layout {
@@ -573,7 +596,7 @@ impl Arena {
             return None;
         }
         let chunk = chunks.gone.pop().unwrap_or(chunks.free.len() as u32);
-        let Ok(kind) = self.region.commit(chunk as usize * CHUNK_BYTES, CHUNK_BYTES) else {
+        let Ok(kind) = self.region().commit(chunk as usize * CHUNK_BYTES, CHUNK_BYTES) else {
             if (chunk as usize) < chunks.free.len() {
                 chunks.gone.push(chunk);
             }
@@ -603,7 +626,7 @@ impl Arena {
         chunks.set_free(chunk, Some(after));
         if after == u32::MAX {
             chunks.empty += 1;
-            if chunks.empty > CHUNKS_KEPT {
+            if chunks.empty > CHUNKS_KEPT && self.spare.is_none() {
                 self.give_back(&mut chunks, chunk);
             }
         }
@@ -620,7 +643,7 @@ impl Arena {
         self.committed.fetch_sub(CHUNK_BYTES as u64, Ordering::Relaxed);
         // SAFETY: no span of the chunk is taken, so no pointer into it is used. If the system refuses, the memory
         // stays and the next commit finds it there.
-        let _ = unsafe { self.region.decommit(chunk as usize * CHUNK_BYTES, CHUNK_BYTES) };
+        let _ = unsafe { self.region().decommit(chunk as usize * CHUNK_BYTES, CHUNK_BYTES) };
     }
 
     /// Gives all empty chunks back to the system.
@@ -651,6 +674,10 @@ impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with the same layout.
         unsafe { std::alloc::dealloc(self.spans.as_ptr().cast(), Self::spans_layout(self.chunks_max)) };
+        // No block is used any more: whatever refers to one has a share in the index.
+        if let (Some(spare), Some(region)) = (&self.spare, self.region.take()) {
+            spare.put(Left { region, chunks: lock(&self.chunks).free.len() as u32 });
+        }
     }
 }
 

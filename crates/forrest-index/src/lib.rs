@@ -34,6 +34,7 @@ mod scan;
 mod shared;
 mod simd;
 mod snapshot;
+mod spare;
 mod staged;
 mod sync;
 mod tree;
@@ -50,6 +51,7 @@ pub use options::{Direction, Options, Stats};
 #[cfg(feature = "portable")]
 pub use simd::use_portable_search;
 pub use snapshot::Snapshot;
+pub use spare::Spare;
 pub use tree::{Reader, Tree};
 pub use value::{VALUE_INLINE_BYTES, Value};
 

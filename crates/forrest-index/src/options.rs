@@ -11,6 +11,9 @@ pub struct Options {
     pub pages: forrest_machine::pages::Pages,
     /// Where the pages are taken from on a machine with several memory nodes.
     pub numa: forrest_machine::pages::Numa,
+    /// Where the index finds memory that another one has left, and leaves its own. Only for indexes with the same
+    /// `numa`. Such an index keeps all its memory until it is trimmed or dropped.
+    pub spare: Option<crate::Spare>,
 }
 
 /// Which way a scan goes.

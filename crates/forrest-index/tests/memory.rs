@@ -2,7 +2,7 @@
 //! keys. The tests count bytes, never time.
 
 use forrest_base::random::Random;
-use forrest_index::{Batch, Direction, Effect, Error, Index, MAX_CAPACITY_BYTES, Options, Tree};
+use forrest_index::{Batch, Direction, Effect, Error, Index, MAX_CAPACITY_BYTES, Options, Spare, Tree};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -556,4 +556,107 @@ fn a_full_index_takes_removals_for_ever() {
             assert!(turns, "seed {seed}: refused with {} keys", keys.len());
         });
     }
+}
+
+/// Options of an index that leaves its memory.
+fn leaving(spare: &Spare) -> Options {
+    Options { capacity_bytes: Some(64 << 20), spare: Some(spare.clone()), ..Options::default() }
+}
+
+/// An index in memory that others have used has its own content only, gives chunks back when it is trimmed, and leaves
+/// what it has.
+#[test]
+fn an_index_fills_the_memory_that_another_one_has_left() {
+    let _alone = alone();
+    let spare = Spare::new(u64::MAX);
+    let waiting = || spare.committed().total_bytes() as u64;
+    let mut random = Random(7);
+    let mut left = 0;
+    for round in 0..8_u64 {
+        let index = Index::new(&leaving(&spare)).expect("an index");
+        assert_eq!(waiting(), 0, "it has taken the memory");
+        assert!(index.memory_bytes() >= left, "{} of {left} bytes", index.memory_bytes());
+        let tree = index.create_tree().expect("a tree");
+        let mut oracle = BTreeMap::new();
+        for _ in 0..40_000 {
+            let key = (random.below(20_000) as u32).to_be_bytes();
+            if random.below(4) == 0 {
+                assert_eq!(tree.remove(&key).expect("it is removed"), oracle.remove(&key).is_some());
+            } else {
+                let value = vec![random.below(256) as u8; 1 + random.below(300) as usize];
+                tree.insert(&key, &value).expect("it is set");
+                oracle.insert(key, value);
+            }
+        }
+        let mut expected = oracle.iter();
+        tree.scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward, |key, value| {
+            let (wanted, content) = expected.next().expect("no more than was set");
+            assert_eq!((key, value.as_slice()), (&wanted[..], &content[..]));
+            ControlFlow::Continue(())
+        });
+        assert!(expected.next().is_none(), "round {round}: all of it is there");
+        if round == 4 {
+            for key in oracle.keys() {
+                assert!(tree.remove(key).expect("it is removed"));
+            }
+            let before = index.memory_bytes();
+            index.trim();
+            assert!(index.memory_bytes() <= before / 2, "{} of {before} bytes", index.memory_bytes());
+        }
+        let had = index.memory_bytes();
+        drop(tree);
+        assert_eq!(waiting(), 0, "the index is there still");
+        drop(index);
+        left = waiting();
+        assert!(left > 0 && left <= had, "round {round}: {left} of {had} bytes are left");
+    }
+    spare.clear();
+    assert_eq!(waiting(), 0);
+}
+
+/// A snapshot has the content of an index that was dropped. So the memory is not for others yet.
+#[test]
+fn memory_that_a_snapshot_needs_is_not_left() {
+    let _alone = alone();
+    let spare = Spare::new(u64::MAX);
+    let index = Index::new(&leaving(&spare)).expect("an index");
+    let tree = index.create_tree().expect("a tree");
+    tree.insert(b"oak", b"Quercus").expect("it is set");
+    let snapshot = index.snapshot();
+    let reader = snapshot.reader(&tree);
+    drop((tree, index));
+    assert_eq!(spare.committed().total_bytes(), 0);
+    let other = Index::new(&leaving(&spare)).expect("an index");
+    other.create_tree().expect("a tree").insert(b"oak", b"Eiche").expect("it is set");
+    drop(other);
+    assert_eq!(reader.get(b"oak").expect("it is there"), *b"Quercus");
+    spare.clear();
+    drop((reader, snapshot));
+    assert!(spare.committed().total_bytes() > 0);
+}
+
+/// What waits has a limit, and nobody gets memory of another size.
+#[test]
+fn memory_beyond_the_limit_or_of_another_size_goes_back() {
+    let _alone = alone();
+    let waits_after = |most: u64, capacity: usize| {
+        let spare = Spare::new(most);
+        let index = Index::new(&leaving(&spare)).expect("an index");
+        let tree = index.create_tree().expect("a tree");
+        for key in 0..50_000_u32 {
+            tree.insert(&key.to_be_bytes(), &[1; 100]).expect("it is set");
+        }
+        let bytes = index.memory_bytes();
+        drop((tree, index));
+        let waited = spare.committed().total_bytes() as u64;
+        let next =
+            Index::new(&Options { capacity_bytes: Some(capacity), ..leaving(&spare) }).expect("an index");
+        assert_eq!(spare.committed().total_bytes(), 0, "nothing waits that nobody takes");
+        (bytes, waited, next.memory_bytes())
+    };
+    let (bytes, waited, taken) = waits_after(u64::MAX, 64 << 20);
+    assert_eq!((waited, taken), (bytes, bytes));
+    assert_eq!(waits_after(bytes, 64 << 20), (bytes, bytes, bytes), "exactly the limit");
+    assert_eq!(waits_after(bytes - 1, 64 << 20), (bytes, 0, 0), "one byte more than the limit");
+    assert_eq!(waits_after(u64::MAX, 128 << 20), (bytes, bytes, 0), "another size");
 }

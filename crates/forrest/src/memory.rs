@@ -118,7 +118,8 @@ impl MemoryStore {
         }
         demand(options.durability)?;
         let Options { capacity_bytes, pages, numa, .. } = *options;
-        let index = index::Index::new(&index::Options { capacity_bytes, pages, numa }).map_err(of_index)?;
+        let index = index::Index::new(&index::Options { capacity_bytes, pages, numa, spare: None })
+            .map_err(of_index)?;
         let empty = index.create_tree().map_err(of_index)?;
         let store = MemoryStore(Arc::new(MemoryState {
             index,

@@ -372,6 +372,7 @@ impl Core {
             self.disk().set_open_files(files);
         }
         self.limits.set(changes);
+        self.shared.memory.limit_spare(self.limits.memtable_bytes());
         if let Some(limit) = changes.background_bytes_per_second {
             self.set_rate(limit);
         }
@@ -395,11 +396,18 @@ impl Core {
         }
         let (current, kept) = self.memtable_bytes();
         // One memtable becomes tables while the next fills.
+        let current = current + self.shared.memory.spare().committed().total_bytes();
         let memtables = kept + current.max(self.limits.memtable_bytes().saturating_mul(2));
         self.shared.memory.balance(memtables, Instant::now(), |bytes| {
             // Addresses are there for the largest size.
             let _ = self.shared.cache.set_bytes(bytes);
         });
+    }
+
+    /// Gives back the memory that the memtable does not use, and what waits for the next one.
+    pub(crate) fn give_memory_back(&self) {
+        self.version().memtable.trim();
+        self.shared.memory.spare().clear();
     }
 
     /// Limits how many bytes flushes and merges write a second.
@@ -596,6 +604,10 @@ impl Core {
             stats.transparent_huge_bytes += index.transparent_huge_bytes;
             stats.expiring += u64::from(memtable.expires_ms() != u64::MAX);
         }
+        let spare = self.shared.memory.spare().committed();
+        stats.reserved_bytes += spare.total_bytes() as u64;
+        stats.explicit_huge_bytes += (spare.huge_1g_bytes + spare.huge_2m_bytes) as u64;
+        stats.transparent_huge_bytes += spare.transparent_bytes as u64;
         for partition in version.partitions.values().flatten() {
             stats.keys += match partition.keys() {
                 Err(error) if disk::is_unreadable(&error) => partition.keys_about(),

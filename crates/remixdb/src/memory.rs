@@ -9,6 +9,7 @@
 use crate::gauge::Gauge;
 use crate::memtable::Memtable;
 use forrest_base::lock;
+use forrest_index::Spare;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -17,7 +18,10 @@ use std::time::{Duration, Instant};
 const CACHE_LEAST: usize = 16;
 /// What memtables leave counts as at least this share.
 const REST_LEAST: usize = 4;
-/// Its size is changed if it differs by more than this share of the limit.
+/// The memory of a memtable waits for the next one if it is at most this many times what a full one has. One with a
+/// large batch takes more.
+const SPARE_MOST: u64 = 2;
+/// The size of the cache is changed if it differs by more than this share of the limit.
 const STEP: usize = 64;
 
 /// A cache that had to leave memory to others gets it back after this long: a flush takes that again and again.
@@ -28,6 +32,8 @@ pub(crate) struct Memory {
     /// Bytes; `usize::MAX` if there is no limit.
     most: AtomicUsize,
     memtables: Mutex<Vec<Weak<Memtable>>>,
+    /// Has the memory of one that is gone, for the next one.
+    spare: Spare,
     cache: Mutex<Cached>,
     /// What the indexes take, and may take.
     indexes: Gauge,
@@ -52,7 +58,8 @@ impl Memory {
         let cache = Mutex::new(Cached { most: cache_bytes, now: cache_bytes, tight: None });
         let indexes = indexes.clone();
         let most = AtomicUsize::new(most.unwrap_or(usize::MAX));
-        let memory = Memory { most, memtables: Mutex::default(), cache, indexes };
+        let memory = Memory { most, memtables: Mutex::default(), spare: Spare::new(0), cache, indexes };
+        memory.limit_spare(memtable_bytes);
         memory.indexes.set_most(usize::MAX);
         memory.limit_indexes(memtable_bytes.saturating_mul(2));
         memory
@@ -82,6 +89,16 @@ impl Memory {
                 known.push(Arc::downgrade(memtable));
             }
         }
+    }
+
+    /// Where memtables leave their memory, and find it.
+    pub(crate) fn spare(&self) -> &Spare {
+        &self.spare
+    }
+
+    /// Limits the memory that waits for the next memtable, when a full one has this many bytes.
+    pub(crate) fn limit_spare(&self, memtable_bytes: usize) {
+        self.spare.set_most((memtable_bytes as u64).saturating_mul(SPARE_MOST));
     }
 
     /// Bytes of memory of all memtables that somebody has.
@@ -205,7 +222,8 @@ mod tests {
     #[test]
     fn a_memtable_counts_as_long_as_somebody_has_it() {
         let memory = Memory::new(Some(1), &Gauge::default(), 1, 0);
-        let memtable = || Arc::new(Memtable::new(&Options::default(), 1, 0).expect("there is memory"));
+        let memtable =
+            || Arc::new(Memtable::new(&Options::default(), memory.spare(), 1, 0).expect("there is memory"));
         let (first, second) = (memtable(), memtable());
         memory.add([&first].into_iter());
         let one = memory.memtable_bytes();

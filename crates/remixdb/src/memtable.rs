@@ -39,7 +39,7 @@ use forrest_engine::Options;
 use forrest_engine::error::of_index;
 use forrest_engine::spans::Spans;
 use forrest_engine::{Error, ErrorKind, Result};
-use forrest_index::{self as index, Cursor, Effect, Index, Tree};
+use forrest_index::{self as index, Cursor, Effect, Index, Spare, Tree};
 use forrest_machine::pages::fitting;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,6 +72,7 @@ const CAPACITY_MIN: usize = 64 << 20;
 /// Changes that are not in tables yet.
 pub(crate) struct Memtable {
     index: Index,
+    spare: Spare,
     /// The tree of the most used keyspace, found without a lock.
     first: OnceLock<Tree>,
     others: RwLock<BTreeMap<u32, Tree>>,
@@ -270,11 +271,11 @@ pub(crate) fn range_cost(start: usize, end: usize) -> usize {
 
 impl Memtable {
     /// An empty memtable whose first change will be in `log`, with room for at least `room` bytes of changes
-    /// ([`cost`]).
+    /// ([`cost`]). It takes its memory from `spare` if there is any, and leaves it there.
     ///
     /// # Errors
     /// `OutOfSpace` if there are too few addresses.
-    pub(crate) fn new(builder: &Options, log: u64, room: usize) -> Result<Memtable> {
+    pub(crate) fn new(builder: &Options, spare: &Spare, log: u64, room: usize) -> Result<Memtable> {
         let Options { pages, numa, memtable_bytes, batch_bytes_max, .. } = *builder;
         // A full memtable becomes immutable after at most one more batch. Addresses are limited too (`ulimit -v`,
         // emulation); if there are too few, it reserves less, but never too few for `room`.
@@ -284,12 +285,14 @@ impl Memtable {
         let wanted = capacity_of(memtable_bytes.saturating_add(batch_bytes_max));
         let wanted = wanted.min(index::MAX_CAPACITY_BYTES);
         let (index, capacity) = fitting(wanted, least, |capacity| {
-            let index = Index::new(&index::Options { capacity_bytes: Some(capacity), pages, numa })?;
+            let spare = Some(spare.clone());
+            let index = Index::new(&index::Options { capacity_bytes: Some(capacity), pages, numa, spare })?;
             Ok((index, capacity))
         })
         .map_err(of_index)?;
         Ok(Memtable {
             index,
+            spare: spare.clone(),
             first: OnceLock::new(),
             others: RwLock::default(),
             ranges: RwLock::default(),
@@ -324,9 +327,24 @@ impl Memtable {
         self.bytes().saturating_add(bytes) <= self.room
     }
 
+    /// Where it leaves its memory.
+    pub(crate) fn spare(&self) -> &Spare {
+        &self.spare
+    }
+
+    /// Gives memory back that it does not use.
+    pub(crate) fn trim(&self) {
+        self.index.trim();
+    }
+
     /// Bytes of its content, about.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes. One thread at a time.
+    fn grow(&self, bytes: usize) {
+        self.bytes.store(self.bytes() + bytes, Ordering::Relaxed);
     }
 
     /// Runs `look` on the tree of a keyspace, if there is one.
@@ -382,7 +400,7 @@ impl Memtable {
             })
         });
         let grown = grown.expect("the tree was just made").map_err(too_much)?;
-        self.bytes.fetch_add(grown, Ordering::Relaxed);
+        self.grow(grown);
         if let Entry::Wrapped(bytes) = value {
             self.note_wrapped(value, bytes);
         }
@@ -457,7 +475,7 @@ impl Memtable {
         let grown = new.bytes().saturating_sub(old.bytes());
         self.ranges.write().unwrap_or_else(PoisonError::into_inner).insert(space, Arc::new(new));
         self.range_deletes.fetch_add(1, Ordering::Release);
-        self.bytes.fetch_add(grown, Ordering::Relaxed);
+        self.grow(grown);
     }
 
     /// Number of times that ranges were deleted.
@@ -541,7 +559,7 @@ mod tests {
     }
 
     fn memtable() -> Memtable {
-        Memtable::new(&Options::default(), 1, 0).expect("there is memory")
+        Memtable::new(&Options::default(), &Spare::new(0), 1, 0).expect("there is memory")
     }
 
     #[test]

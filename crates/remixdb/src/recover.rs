@@ -104,7 +104,7 @@ fn open_damaged(
     }
     match find(disk)? {
         Some(found) => go_on(&shared, builder, found, start),
-        None => create(disk, builder, start),
+        None => create(&shared, builder, start),
     }
 }
 
@@ -199,7 +199,13 @@ fn content(shared: &Arc<Shared>, builder: &Options, found: &Found, lost: Lost) -
     let chain = found.chain(&shared.disk)?;
     let partitions = open_partitions(shared, found, &BTreeMap::new(), lost)?;
     let logs = open_logs(shared, found, lost)?;
-    Ok((catalog, chain, partitions, logs, Arc::new(Memtable::new(builder, found.state.floor, 0)?)))
+    Ok((
+        catalog,
+        chain,
+        partitions,
+        logs,
+        Arc::new(Memtable::new(builder, shared.memory.spare(), found.state.floor, 0)?),
+    ))
 }
 
 /// Opens a store to change it.
@@ -332,7 +338,8 @@ fn take_over(
             (Replay::resume(core, state, (*old_catalog).clone(), last, read_to), &chain[at..])
         }
         None => {
-            let memtable = Arc::new(Memtable::new(&core.options(), state.floor, 0)?);
+            let memtable =
+                Arc::new(Memtable::new(&core.options(), core.shared.memory.spare(), state.floor, 0)?);
             let mut catalog = catalog_of(state, found.name)?;
             catalog.adopt(&old_catalog);
             let begun = Replay::begin(core.disk(), core.options(), state, catalog, memtable);
@@ -403,7 +410,12 @@ fn version(memtable: Arc<Memtable>, partitions: Partitions, logs: Arc<Logs>, ope
 }
 
 /// Creates a store.
-fn create(disk: &Arc<Sealed>, builder: &Options, start: impl Fn(u64, Parts) -> Result<Core>) -> Result<Core> {
+fn create(
+    shared: &Arc<Shared>,
+    builder: &Options,
+    start: impl Fn(u64, Parts) -> Result<Core>,
+) -> Result<Core> {
+    let disk = &shared.disk;
     let first = above(&disk::list(&**disk)?, &ManifestState::default());
     let mut catalog = Catalog::default();
     assert!(catalog.add(DEFAULT_KEYSPACE, 0), "it is the only one");
@@ -418,7 +430,7 @@ fn create(disk: &Arc<Sealed>, builder: &Options, start: impl Fn(u64, Parts) -> R
         ..ManifestState::default()
     };
     let manifest = Manifest::create(disk, first + 1, state)?;
-    let memtable = Arc::new(Memtable::new(builder, first, 0)?);
+    let memtable = Arc::new(Memtable::new(builder, shared.memory.spare(), first, 0)?);
     let version = version(memtable, BTreeMap::new(), Arc::default(), Operated::default());
     start(
         first + 2,

@@ -365,7 +365,7 @@ impl<'c> Replay<'c> {
 
     /// Goes on with an empty memtable, whose first change is in a log and takes `cost` bytes.
     fn freeze(&mut self, log: u64, cost: usize) -> Result<()> {
-        let memtable = Arc::new(Memtable::new(&self.builder, log, cost)?);
+        let memtable = Arc::new(Memtable::new(&self.builder, self.memtable.spare(), log, cost)?);
         self.memtable.freeze(Arc::new(self.catalog.clone()), self.sequence);
         let full = std::mem::replace(&mut self.memtable, memtable);
         self.immutable.insert(0, full);

@@ -110,7 +110,7 @@ impl Core {
     fn set_aside(&self, number: u64) -> Result<()> {
         let mut order = self.order();
         self.apply_rest(&mut order)?;
-        let empty = Memtable::new(&self.options(), number, 0)?;
+        let empty = Memtable::new(&self.options(), self.shared.memory.spare(), number, 0)?;
         let version = &order.version;
         let (last, old) = (order.sequence, &version.memtable);
         let is_covered = version.immutable.first().is_some_and(|newest| newest.frozen().last == last);

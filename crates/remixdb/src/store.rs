@@ -30,6 +30,8 @@ const QUEUED_MOST: Duration = Duration::from_millis(100);
 const QUIET: Duration = Duration::from_millis(250);
 /// A smaller one becomes a table after this time.
 const REST: Duration = Duration::from_secs(2);
+/// A memtable that is not full after this time keeps no more memory than it needs: the next one is not needed soon.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Time after which a merge that failed is tried again.
 const MERGE_AGAIN: Duration = Duration::from_secs(30);
 /// Time after which tables for which there was no room are tried again.
@@ -395,6 +397,7 @@ impl Core {
         let mut leave_after = Instant::now();
         let mut cold: Vec<_> = self.version().partitions.values().flatten().cloned().collect();
         let mut state = (false, false);
+        let mut filling = (self.version().memtable.log, Instant::now());
         loop {
             self.note_state(&mut state);
             self.tasks.tell();
@@ -435,6 +438,11 @@ impl Core {
                     // A failure has stopped the store.
                     let _ = self.prepare_log();
                     self.shared.cache.release();
+                    if filling.0 != self.version().memtable.log {
+                        filling = (self.version().memtable.log, Instant::now());
+                    } else if filling.1.elapsed() >= PATIENCE {
+                        self.give_memory_back();
+                    }
                     if last != self.log.last() {
                         (last, since) = (self.log.last(), Instant::now());
                     }

@@ -142,6 +142,8 @@ pub(crate) struct Recorded {
     pub(crate) last: u64,
     /// Their bytes, about.
     bytes: usize,
+    /// Those of the memtable that takes the next ones.
+    filled: usize,
 }
 
 /// A value that is moved within the logs: what its key has, and where that is.
@@ -546,17 +548,19 @@ impl Core {
         if !deletes {
             self.check_room()?;
         }
-        if self.backlog_bytes() > 0 {
+        let mut order = self.order();
+        if self.is_memory_full(&order.version.memtable) {
+            drop(order);
             self.wait_for_memory(deletes)?;
+            order = self.order();
         }
-        let order = self.order();
         self.log().check()?;
         Ok(order)
     }
 
     /// Bytes of all memtables, about.
-    fn changes_bytes(&self) -> usize {
-        self.backlog_bytes().saturating_add(self.version().memtable.bytes())
+    fn changes_bytes(&self, newest: &Memtable) -> usize {
+        self.backlog_bytes().saturating_add(newest.bytes())
     }
 
     /// Waits until the memtables have less than their limit in bytes.
@@ -564,9 +568,6 @@ impl Core {
     /// # Errors
     /// `Busy` after the time that the options allow; `OutOfSpace` and `Stopped` if they cannot become tables.
     fn wait_for_memory(&self, deletes: bool) -> Result<()> {
-        if !self.is_memory_full() {
-            return Ok(());
-        }
         let begin = Instant::now();
         let waited = self.wait_for_flush(deletes, begin);
         let took = begin.elapsed();
@@ -577,22 +578,22 @@ impl Core {
     }
 
     /// Whether changes have to wait for memory.
-    fn is_memory_full(&self) -> bool {
+    fn is_memory_full(&self, newest: &Memtable) -> bool {
         self.backlog_bytes() > 0
-            && self.changes_bytes() >= self.changes_bytes_most()
+            && self.changes_bytes(newest) >= self.changes_bytes_most()
             && self.work.has_thread()
     }
 
     fn wait_for_flush(&self, deletes: bool, begin: Instant) -> Result<()> {
         // Without a thread nobody makes tables while this one waits. The limits may change meanwhile; a memtable that
         // is full by then becomes immutable at the next change.
-        while self.is_memory_full() {
+        while self.is_memory_full(&self.version().memtable) {
             let (most, wait) = (self.changes_bytes_most(), self.limits.wait());
             if begin.elapsed() >= wait {
                 let what = format!(
                     "{} bytes of changes wait in memory to become tables, and {most} may; writing tables did not keep up \
                      within {wait:?}: {}",
-                    self.changes_bytes(),
+                    self.changes_bytes(&self.version().memtable),
                     self.holders(),
                 );
                 return Err(Error::new(ErrorKind::Busy, what));
@@ -644,11 +645,12 @@ impl Core {
     }
 
     /// Waits until changes are as durable as requested, and as long as their bytes are worth.
-    fn commit(&self, Recorded { last, bytes }: Recorded, durability: Durability) -> Result<()> {
+    fn commit(&self, Recorded { last, bytes, filled }: Recorded, durability: Durability) -> Result<()> {
         self.log().commit(last, durability)?;
         self.changed();
-        if self.backlog_bytes() > 0 {
-            let waiting = self.changes_bytes() as f64 / self.limits.memtable_bytes() as f64;
+        let backlog = self.backlog_bytes();
+        if backlog > 0 {
+            let waiting = backlog.saturating_add(filled) as f64 / self.limits.memtable_bytes() as f64;
             let wait = self.pace.charge(bytes, waiting);
             if !wait.is_zero() && self.work.has_thread() {
                 let wait = wait.min(self.limits.wait());
@@ -725,7 +727,7 @@ impl Core {
         let first = order.sequence + 1;
         let last = order.sequence + decided.len() as u64;
         if decided.is_empty() {
-            return Ok(Recorded { last, bytes: 0 });
+            return Ok(Recorded { last, bytes: 0, filled: order.version.memtable.bytes() });
         }
         let (mut given, mut bytes) = (0, 0);
         let mut has_operands = false;
@@ -822,7 +824,7 @@ impl Core {
                 frozen => frozen?,
             }
         }
-        Ok(Recorded { last, bytes })
+        Ok(Recorded { last, bytes, filled: order.version.memtable.bytes() })
     }
 
     /// Sees to it that decided changes have room in the memtable and in the log, which get that many bytes. What is
@@ -936,7 +938,7 @@ impl Core {
     /// The same with a memtable that has room for changes with this many bytes.
     fn freeze_for(&self, order: &mut Order, bytes: usize) -> Result<()> {
         let number = self.log().spare().unwrap_or_else(|| self.next_number());
-        let memtable = Memtable::new(&self.options(), number, bytes)?;
+        let memtable = Memtable::new(&self.options(), self.shared.memory.spare(), number, bytes)?;
         self.log().rotate(number)?;
         self.note_names();
         order.version.memtable.freeze(self.catalog(), order.sequence);

@@ -747,3 +747,58 @@ fn what_only_compares_and_deletes_needs_no_room() {
     assert!(matches!(applied, forrest_engine::Written::Applied));
     assert!(store.view(&space).get(&first).expect("it reads").is_none());
 }
+
+/// Memtables that fill fast take the memory of those before them, which counts as memory of the store. One that is not
+/// full after a while keeps no more than it needs, and nothing waits for the next one.
+#[test]
+fn memory_of_memtables_is_used_again_and_goes_back_at_rest() {
+    const MEMTABLE: usize = 8 << 20;
+    let options = Options { memtable_bytes: MEMTABLE, ..roomy() };
+    let store = Handle::open_unattended(Sealed::plain(Simulated::new()), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let mut random = Random(1);
+    let mut fill = || {
+        while store.version().immutable.is_empty() {
+            let key = random.next().to_be_bytes();
+            store.apply(&space, Op::Set { key: &key, value: &[7; 100] }).expect("it fits");
+        }
+    };
+    let waiting = || store.shared.memory.spare().committed().total_bytes();
+    let reserved = || store.stats().expect("they are read").reserved_bytes as usize;
+    for round in 0..3 {
+        fill();
+        assert_eq!(waiting(), 0, "round {round}: the new one has what waited");
+        while store.step().expect("it makes tables") {}
+        let waits = waiting();
+        assert!((MEMTABLE / 2..=2 * MEMTABLE).contains(&waits), "round {round}: {waits} bytes");
+        assert!(reserved() >= waits, "what waits counts");
+        let one = store.version().memtable.memory_bytes();
+        assert!(round == 0 || one > MEMTABLE / 2, "round {round}: it has {one} bytes from the beginning");
+    }
+    store.give_memory_back();
+    assert_eq!(waiting(), 0);
+    assert!(reserved() <= 2 << 20, "{} bytes for a few pairs", reserved());
+    // With a limit below it nothing waits.
+    let changes = OptionChanges { memtable_bytes: Some(1 << 20), ..OptionChanges::default() };
+    store.set_options(&changes).expect("it may be changed");
+    fill();
+    while store.step().expect("it makes tables") {}
+    assert!(waiting() <= 2 << 20, "{} bytes", waiting());
+}
+
+/// The thread of a store does so by itself.
+#[test]
+fn a_store_at_rest_keeps_no_memory_for_changes() {
+    let options = Options { memtable_bytes: 8 << 20, ..roomy() };
+    let store = Handle::open(Sealed::plain(Simulated::new()), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    for number in 0..200_000_u32 {
+        store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: &[7; 100] }).expect("it fits");
+    }
+    let reserved = || store.stats().expect("they are read").reserved_bytes;
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while reserved() > 4 << 20 {
+        assert!(Instant::now() < deadline, "{} bytes at rest", reserved());
+        store.wait_for_work(Duration::from_millis(50));
+    }
+}
