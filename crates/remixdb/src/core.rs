@@ -532,6 +532,7 @@ impl Core {
     /// Signals that changes were made, or have become more durable.
     #[inline]
     pub(crate) fn changed(&self) {
+        self.work.stir();
         if let Some(history) = &self.history {
             history.changed();
         }

@@ -15,6 +15,8 @@
 //! weakened: waits_blindly a_call_is_heard
 //! weakened: waits_blindly the_end_is_heard
 //! weakened: wakes_first a_call_is_heard
+//! weakened: looks_first a_change_ends_a_rest
+//! weakened: rests_blindly a_change_ends_a_rest
 //! weakened: looks_once a_snapshot_reads_one_state
 //! weakened: looks_early a_snapshot_reads_one_state
 //! weakened: reads_at_once a_snapshot_reads_one_state
@@ -395,6 +397,29 @@ fn a_call_is_heard() {
             assert_ne!(work.next(Duration::MAX), Call::Close);
         }
         callers.into_iter().for_each(|caller| caller.join().unwrap());
+    });
+}
+
+/// A thread makes two changes. The worker rests when it has seen no new one, and sees both in the end.
+#[test]
+fn a_change_ends_a_rest() {
+    model(Some(3), || {
+        let (work, changes) = (Arc::new(Work::default()), Arc::new(Mutex::new(0)));
+        let writer = {
+            let (work, changes) = (work.clone(), changes.clone());
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    *changes.lock().unwrap() += 1;
+                    work.stir();
+                }
+            })
+        };
+        let mut seen = *changes.lock().unwrap();
+        while seen < 2 {
+            assert_eq!(work.rest(Duration::MAX, || *changes.lock().unwrap() == seen), Call::Nothing);
+            seen = *changes.lock().unwrap();
+        }
+        writer.join().unwrap();
     });
 }
 

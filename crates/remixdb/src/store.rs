@@ -36,6 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const MERGE_AGAIN: Duration = Duration::from_secs(30);
 /// Time after which tables for which there was no room are tried again.
 const RETRY: Duration = Duration::from_secs(1);
+/// The background thread of a store at rest wakes after this time, or when there is a change.
+const RESTING: Duration = Duration::from_secs(1);
 /// Maximum number of steps that the background thread takes before it looks after other work.
 const STEPS_MOST: usize = 16;
 
@@ -398,10 +400,16 @@ impl Core {
         let mut cold: Vec<_> = self.version().partitions.values().flatten().cloned().collect();
         let mut state = (false, false);
         let mut filling = (self.version().memtable.log, Instant::now());
+        let mut is_resting = false;
         loop {
             self.note_state(&mut state);
             self.tasks.tell();
-            match self.work.next(QUEUED_MOST) {
+            let call = match is_resting {
+                true => self.work.rest(RESTING, || last == self.log.last()),
+                false => self.work.next(QUEUED_MOST),
+            };
+            is_resting = false;
+            match call {
                 work::Call::Close => {
                     if self.log().is_begun() {
                         // What is not flushed is replayed.
@@ -438,15 +446,18 @@ impl Core {
                     // A failure has stopped the store.
                     let _ = self.prepare_log();
                     self.shared.cache.release();
-                    if filling.0 != self.version().memtable.log {
-                        filling = (self.version().memtable.log, Instant::now());
+                    let newest = self.version().memtable.log;
+                    if filling.0 != newest {
+                        filling = (newest, Instant::now());
                     } else if filling.1.elapsed() >= PATIENCE {
                         self.give_memory_back();
+                        is_resting = true;
                     }
                     if last != self.log.last() {
                         (last, since) = (self.log.last(), Instant::now());
                     }
                     let is_full = self.is_full();
+                    is_resting &= since.elapsed() >= REST && !is_full;
                     if !is_full || tried.elapsed() >= RETRY {
                         if since.elapsed() >= QUIET && self.log().is_begun() {
                             let worth = if since.elapsed() >= REST { WORTH_REST } else { WORTH };

@@ -3,12 +3,12 @@
 #[cfg(not(feature = "loom"))]
 pub(crate) use forrest_base::lock;
 #[cfg(not(feature = "loom"))]
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 #[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::{Condvar, Mutex};
 
 #[cfg(feature = "loom")]
-pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 #[cfg(feature = "loom")]
 pub(crate) use loom::sync::{Condvar, Mutex};
 

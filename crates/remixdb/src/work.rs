@@ -5,11 +5,15 @@
 //! worked, and then sees what was done before the call. The same holds for closing. This rests on checking
 //! both under the lock before waiting, and on setting them under the lock before waking.
 //!
+//! A store at rest has its thread wake seldom. Then a change must wake it, because the thread writes changes that no
+//! caller waits for. The thread says that it rests, and looks after that whether there was a change. A thread that has
+//! made a change looks after that whether the thread of the store rests. Both look under the lock that orders changes,
+//! so one of them sees what the other one did. A change of a busy store costs one load.
+//!
 //! A thread that waits for work to be done may miss the signal, so it waits for a bounded time.
 
-use crate::sync::{Condvar, Mutex, lock, weakened};
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering::Relaxed, lock, weakened};
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// See the head of the file.
@@ -20,6 +24,11 @@ pub(crate) struct Work {
     /// by a thread that is not running.
     has_thread: AtomicBool,
     is_closing: AtomicBool,
+    /// Whether the thread rests, or is about to.
+    is_resting: AtomicBool,
+    /// How often the thread went on.
+    #[cfg(test)]
+    pub(crate) turns: std::sync::atomic::AtomicUsize,
     called: Condvar,
     done: Condvar,
 }
@@ -28,6 +37,8 @@ pub(crate) struct Work {
 struct WorkState {
     wanted: bool,
     closing: bool,
+    /// Whether there was a change while the thread was resting.
+    stirred: bool,
 }
 
 /// The result of waiting for a call.
@@ -35,7 +46,7 @@ struct WorkState {
 pub(crate) enum Call {
     /// There is work.
     Work,
-    /// Nobody called in the given time.
+    /// Nobody called in the given time, or there was a change while the thread was resting.
     Nothing,
     /// The store is closed.
     Close,
@@ -51,9 +62,12 @@ impl Work {
     /// Waits for a call, but not longer than `most`.
     pub(crate) fn next(&self, most: Duration) -> Call {
         let mut state = lock(&self.state);
-        if !(state.closing || state.wanted) || weakened!("waits_blindly") {
+        if !(state.closing || state.wanted || state.stirred) || weakened!("waits_blindly") {
             state = self.called.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0;
         }
+        state.stirred = false;
+        #[cfg(test)]
+        self.turns.fetch_add(1, Relaxed);
         if state.closing {
             Call::Close
         } else if std::mem::take(&mut state.wanted) {
@@ -61,6 +75,35 @@ impl Work {
         } else {
             Call::Nothing
         }
+    }
+
+    /// The same; a change ends the wait too. `is_still` says whether there was none up to now, and takes the lock that
+    /// orders changes.
+    pub(crate) fn rest(&self, most: Duration, is_still: impl Fn() -> bool) -> Call {
+        if weakened!("looks_first") && !is_still() {
+            return Call::Nothing;
+        }
+        // ORDERING: see the head of the file.
+        self.is_resting.store(true, Relaxed);
+        let is_still = weakened!("looks_first") || weakened!("rests_blindly") || is_still();
+        let call = if is_still { self.next(most) } else { Call::Nothing };
+        self.is_resting.store(false, Relaxed);
+        call
+    }
+
+    /// Wakes the thread if it rests. The caller has made a change, under the lock that orders changes.
+    #[inline]
+    pub(crate) fn stir(&self) {
+        // ORDERING: see the head of the file.
+        if self.is_resting.load(Relaxed) {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        lock(&self.state).stirred = true;
+        self.called.notify_one();
     }
 
     /// Whether there is something to do that others wait for.

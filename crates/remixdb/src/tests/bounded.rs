@@ -802,3 +802,29 @@ fn a_store_at_rest_keeps_no_memory_for_changes() {
         store.wait_for_work(Duration::from_millis(50));
     }
 }
+
+/// The thread of a store at rest wakes once a second, not ten times. A change wakes it, and is written soon.
+#[test]
+fn a_store_at_rest_wakes_seldom() {
+    let store = Handle::open(Sealed::plain(Simulated::new()), &roomy()).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    for number in 0..2_u8 {
+        store.apply(&space, Op::Set { key: &[number], value: b"Quercus" }).expect("it fits");
+        while store.log().is_queued() {
+            assert!(Instant::now() < deadline, "the change {number} is not written");
+            store.wait_for_work(Duration::from_millis(10));
+        }
+        loop {
+            let (begin, before) = (Instant::now(), store.work.turns.load(Relaxed));
+            while begin.elapsed() < Duration::from_secs(2) {
+                store.wait_for_work(Duration::from_millis(100));
+            }
+            let turns = store.work.turns.load(Relaxed) - before;
+            if turns <= 4 {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{turns} turns in two seconds at rest");
+        }
+    }
+}
