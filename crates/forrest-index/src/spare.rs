@@ -57,7 +57,10 @@ impl Spare {
 
     /// Leaves the memory of an index that is dropped, instead of what was there.
     pub(crate) fn put(&self, left: Left) {
-        if left.region.committed().total_bytes() as u64 <= self.0.most.load(Ordering::Relaxed) {
+        let committed = left.region.committed();
+        // A page of 1 GiB is held whole.
+        let held = committed.total_bytes() + committed.spare_bytes;
+        if held as u64 <= self.0.most.load(Ordering::Relaxed) {
             let old = lock(&self.0.left).replace(left);
             drop(old);
         }

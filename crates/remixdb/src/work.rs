@@ -80,13 +80,11 @@ impl Work {
     /// The same; a change ends the wait too. `is_still` says whether there was none up to now, and takes the lock that
     /// orders changes.
     pub(crate) fn rest(&self, most: Duration, is_still: impl Fn() -> bool) -> Call {
-        if weakened!("looks_first") && !is_still() {
-            return Call::Nothing;
-        }
+        let early =
+            if weakened!("rests_blindly") { Some(true) } else { weakened!("looks_first").then(&is_still) };
         // ORDERING: see the head of the file.
         self.is_resting.store(true, Relaxed);
-        let is_still = weakened!("looks_first") || weakened!("rests_blindly") || is_still();
-        let call = if is_still { self.next(most) } else { Call::Nothing };
+        let call = if early.unwrap_or_else(is_still) { self.next(most) } else { Call::Nothing };
         self.is_resting.store(false, Relaxed);
         call
     }
