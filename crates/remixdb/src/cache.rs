@@ -32,6 +32,7 @@ use crate::gauge::{Gauge, Share};
 use crate::page;
 use crate::room;
 use crate::stripe::Stripes;
+use crate::sync::add_alone;
 use forrest_base::lock;
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_engine::{Numa, Pages as PageSize};
@@ -506,8 +507,7 @@ impl Cache {
     /// be.
     #[inline]
     fn count_hit(&self, of: Of) {
-        let count = &self.hits.mine()[of as usize];
-        count.store(count.load(Relaxed) + 1, Relaxed);
+        add_alone(&self.hits.mine()[of as usize], 1);
     }
 
     /// A frame for a new page; `None` if there is none.

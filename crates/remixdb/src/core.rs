@@ -17,6 +17,7 @@ use crate::partition::Shared;
 use crate::rate::{Rate, Spend, Wait};
 use crate::readers::Readers;
 use crate::stripe::Stripes;
+use crate::sync::add_alone;
 use crate::table::Table;
 use crate::tasks::Tasks;
 use crate::values::{Collector, Logs};
@@ -263,10 +264,8 @@ impl Core {
 
     /// Counts changes, and the bytes of their keys and values. The caller holds the order lock.
     pub(crate) fn count_changes(&self, count: u64, bytes: u64) {
-        // ORDERING: sums that no other data depends on.
-        let add = |to: &AtomicU64, more: u64| to.store(to.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-        add(&self.changes, count);
-        add(&self.change_bytes, bytes);
+        add_alone(&self.changes, count);
+        add_alone(&self.change_bytes, bytes);
     }
 
     /// Counts a call that has ended.

@@ -449,15 +449,16 @@ impl Core {
                     let newest = self.version().memtable.log;
                     if filling.0 != newest {
                         filling = (newest, Instant::now());
-                    } else if filling.1.elapsed() >= PATIENCE {
+                    }
+                    let is_slow = filling.1.elapsed() >= PATIENCE;
+                    if is_slow {
                         self.give_memory_back();
-                        is_resting = true;
                     }
                     if last != self.log.last() {
                         (last, since) = (self.log.last(), Instant::now());
                     }
                     let is_full = self.is_full();
-                    is_resting &= since.elapsed() >= REST && !is_full;
+                    is_resting = is_slow && since.elapsed() >= REST && !is_full;
                     if !is_full || tried.elapsed() >= RETRY {
                         if since.elapsed() >= QUIET && self.log().is_begun() {
                             let worth = if since.elapsed() >= REST { WORTH_REST } else { WORTH };

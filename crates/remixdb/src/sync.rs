@@ -13,6 +13,15 @@ pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 pub(crate) use loom::sync::{Condvar, Mutex};
 
 pub(crate) use forrest_base::weakened;
+use std::sync::atomic::{AtomicU64 as Sum, Ordering::Relaxed};
+
+/// Adds to a sum that one thread at a time changes, and on which no other data depends: a load and a store, which take
+/// less time than an addition that others may interrupt.
+#[inline]
+pub(crate) fn add_alone(sum: &Sum, more: u64) {
+    // ORDERING: it stands for itself.
+    sum.store(sum.load(Relaxed) + more, Relaxed);
+}
 
 /// Waits for a moment: at first without giving the processor away. `turn` begins with 0.
 #[cfg(not(feature = "loom"))]

@@ -25,6 +25,7 @@ pub(crate) use format::{Change, FRONT_MOST, Note};
 use crate::codec::Parts;
 use crate::disk::{self, Disk, Kind, Name, Sealed, SealedFile, Write};
 use crate::record;
+use crate::sync::add_alone;
 use forrest_base::lock;
 use forrest_engine::Durability;
 use forrest_engine::{Error, ErrorKind, Result, Work};
@@ -140,10 +141,9 @@ impl Device for Logs {
 
     fn write(&self, log: &LogFile, record: &mut Vec<u8>, offset: u64) -> Result<()> {
         record::finish(record, log.name, offset, self.disk.cipher(&log.file));
-        // ORDERING: sums that no other data depends on. One thread at a time writes.
-        let add = |to: &AtomicU64, more: u64| to.store(to.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-        add(&self.writes, 1);
-        add(&self.bytes, record.len() as u64);
+        // The thread that has the turn to write.
+        add_alone(&self.writes, 1);
+        add_alone(&self.bytes, record.len() as u64);
         let mut write = Write { offset, bytes: std::mem::take(record), ..Write::default() };
         let written = disk::write_all(&*self.disk, &log.file, log.name, &mut write);
         *record = write.bytes;
